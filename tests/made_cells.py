@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fpt.claims.registry import SINGLE
+from fpt.claims.rules import KINDS
 from fpt.papers.schema import RULES, Claim, Paper
 from fpt.results.arm import Arm as Sweep
 from fpt.results.cells import TableCell
@@ -261,7 +261,7 @@ def claim(*rules):
 
 def _written(rule):
     """As in the file of a paper."""
-    for name in set(rule) & set(SINGLE):
+    for name in {*rule} & {kind for kind, each in KINDS.items() if each.claims}:
         rows = [rule[name]] if isinstance(rule[name], str) else rule[name]
         return {"function": name, "rows": rows, "words": "so", **{key: rule[key] for key in rule if key != name}}
     return dict(rule)

@@ -1,15 +1,14 @@
-"""The kinds of rules that are read on the whole grid of learning rates, with all seeds at every rate."""
+"""The rules that are read on the whole grid of learning rates, with all seeds at every rate."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
 import numpy as np
 
-from fpt.claims.case import DECADES, Case, Comparison, decades, levels_of, limits_in_decades
-from fpt.claims.registry import AT_BOTH, EVERY_RATE, alone, decides, with_first
+from fpt.claims.case import Case, Comparison, levels_of
 from fpt.results.arm import Arm, same_rate
 from fpt.results.baselines import chance
 from fpt.results.cells import AT_PAPERS_RATE, TUNED, Cell, TableCell, arm_of, paired_difference, shared_rates
@@ -23,33 +22,29 @@ UNBOUNDED = (0.0, math.inf)  # a ratio of which nothing is known
 SLACK = 1 + selection.SAME_RATE  # by which equal rates may differ
 
 
-@decides("X-04", splits=alone, at=AT_BOTH)
-def loses_at_papers_rate(case: Case) -> list[Comparison]:
+def lost_at_papers_rate(case: Case, plus: Sequence[str], minus: Sequence[str] = ()) -> list[Comparison]:
     """Each row, tuned, minus the same at the paper's rate."""
-    return [_lost_at_papers_rate(case, row) for row in case.rows]
+    (row,) = plus
+    cell = case.rows[row]
+    if same_rate(cell.choices(), cell.papers_rate or math.nan).all():
+        return [case.untested(f"the paper's rate is the tuned one of {cell.label} for every seed")]
+    words = f"{cell.label}, tuned - at the paper's rate"
+    return [case.contrast([row], [row], at=(TUNED, AT_PAPERS_RATE), label=words)]
 
 
-@decides("L-08", splits=alone, at=AT_BOTH)
 def unstable(case: Case) -> list[Comparison]:
-    """The same; a run that diverged at the paper's rate is enough."""
+    """The same, by more than `by`; a run that diverged at the paper's rate is enough."""
     comparisons = []
     for row, cell in case.rows.items():
-        found, lost = _lost_at_papers_rate(case, row), cell.diverged(AT_PAPERS_RATE)
-        if lost and not found.missing:
-            found = replace(found, supports=0.0, contradicts=1.0, note=f"{lost} runs diverged")
-        comparisons.append(found)
+        lost = cell.diverged(AT_PAPERS_RATE)
+        for each in lost_at_papers_rate(case, [row]):
+            found = each.within(case.rule.by * POINT)
+            if lost and not found.missing:
+                found = replace(found, supports=0.0, contradicts=1.0, note=f"{lost} runs diverged")
+            comparisons.append(found)
     return comparisons
 
 
-def _lost_at_papers_rate(case: Case, row: str) -> Comparison:
-    cell = case.rows[row]
-    if same_rate(cell.choices(), cell.papers_rate or math.nan).all():
-        return case.untested(f"the paper's rate is the tuned one of {cell.label} for every seed")
-    words = f"{cell.label}, tuned - at the paper's rate"
-    return case.contrast([row], [row], case.rule.by * POINT, at=(TUNED, AT_PAPERS_RATE), label=words)
-
-
-@decides("L-49", "R-07", splits=alone, at=EVERY_RATE)
 def drop(case: Case) -> list[Comparison]:
     """At the paper's rate minus at the next one of the grid, or at the rate `level`; not tested where an arm cannot
     fall so far: it is not as far above chance, or, before the next one, as far below its best already."""
@@ -67,11 +62,10 @@ def drop(case: Case) -> list[Comparison]:
             comparisons.append(case.untested(f"{cell.label} {why} at {rate_text(paper)}"))
         else:
             words = f"{cell.label} at {rate_text(paper)} - at {rate_text(min(after))}"
-            comparisons.append(case.contrast([row], [row], limit, at=(paper, min(after)), label=words))
+            comparisons.append(case.contrast([row], [row], at=(paper, min(after)), label=words).within(limit))
     return comparisons
 
 
-@decides("R-08", splits=with_first, at=EVERY_RATE)
 def lower_rate(case: Case) -> list[Comparison]:
     """The best rate of the first row is at most 1/`by` of that of every other one."""
     first, *others = case.rule.rows
@@ -91,16 +85,13 @@ def _ratio_of_rates(case: Case, first: str, other: str) -> Comparison:
     at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
     note = "; ".join([f"best rates by 97.5% confidence sets: {', '.join(sets)}", *at_edge])
     words = f"best rate of {case.label(other)} / {case.label(first)}"
-    estimate = decades(ratio_of_best(case.rows[other], case.rows[first]))
     return Comparison(
         words,
-        Estimate(),
+        replace(ratio_of_best(case.rows[other], case.rows[first]), p_of_none=math.nan),
         supports=supports,
         contradicts=contradicts,
         note=note,
-        unit=DECADES,
-        ratio=estimate,
-        limits=limits_in_decades(case.rule.by, math.inf),
+        limits=(case.rule.by, math.inf),
         of="best rate by accuracy",
         plus=case.sweeps([other]),
         minus=case.sweeps([first]),
@@ -172,7 +163,6 @@ def _set_words(refuted: Mapping[float, float]) -> str:
     return " to ".join(dict.fromkeys([*inside[:1], *inside[-1:]])) + (f", or {beyond}" if beyond else "")
 
 
-@decides("R-04", "R-06", at=EVERY_RATE)
 def inverts(case: Case) -> list[Comparison]:
     """The first row matches or beats the second at the paper's rate; the second beats it at every lower rate at which
     one of them has learned: come half of the way from chance to its best, in the mean over seeds."""
@@ -188,11 +178,10 @@ def inverts(case: Case) -> list[Comparison]:
             above, under, limit = second, first, 0.0
         if at_paper or (rate < paper and _some_learned(case, rate)):
             words = f"{case.label(above)} - {case.label(under)} at {rate_text(rate)}"
-            comparisons.append(case.contrast([above], [under], limit, at=(rate, rate), label=words))
+            comparisons.append(case.contrast([above], [under], at=(rate, rate), label=words).within(limit))
     return comparisons if len(comparisons) > 1 else []
 
 
-@decides("R-31", at=EVERY_RATE)
 def inverts_somewhere(case: Case) -> list[Comparison]:
     """The first row matches or beats the second at the paper's rate; the second beats it at one lower rate or more,
     Bonferroni-corrected over those at which one of them has learned. The comparison has the rate that is clearest."""
@@ -209,7 +198,7 @@ def inverts_somewhere(case: Case) -> list[Comparison]:
     words = f"{two.label} - {one.label} at {rate_text(clearest)}"
     note = f"the clearest of {len(tests)} lower rates"
     at = f"{one.label} - {two.label} at {rate_text(paper)}"
-    at_paper = case.contrast([first], [second], -case.margin, at=(paper, paper), label=at)
+    at_paper = case.contrast([first], [second], at=(paper, paper), label=at).within(-case.margin)
     at_lower = Comparison(
         words,
         tests[clearest],
@@ -233,17 +222,18 @@ def _has_learned(case: Case, cell: TableCell, rate: float) -> bool:
     return bool(cell.values(rate).mean() >= (chance(case.task) + best) / 2)
 
 
-@decides("P-08", "P-09", "X-02", at=AT_BOTH)
 def fixed_and_tuned(case: Case) -> list[Comparison]:
+    """The first row beats the second at the paper's rate, and the second the first where each has its own."""
     first, second = case.rule.rows
     sides = ((first, second, AT_PAPERS_RATE, "paper's rate"), (second, first, TUNED, "tuned"))
     return [
-        case.contrast([above], [under], at=(at, at), label=f"{case.label(above)} - {case.label(under)}, {words}")
+        case.contrast(
+            [above], [under], at=(at, at), label=f"{case.label(above)} - {case.label(under)}, {words}"
+        ).within()
         for above, under, at, words in sides
     ]
 
 
-@decides("R-05", at=EVERY_RATE)
 def orders_differ(case: Case) -> list[Comparison]:
     """Two rates differ if two rows change places between them, Bonferroni-corrected over the pairs of rows; they do
     not if every pair is in the same order at both."""
@@ -263,7 +253,6 @@ def _changed(case: Case, one: float, two: float) -> Comparison:
     words = f"orders at {rate_text(one)} and {rate_text(two)}"
     return Comparison(
         words,
-        Estimate(),
         supports=supports,
         contradicts=contradicts,
         limits=(math.nan, math.nan),

@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from fpt import tasks
-from fpt.claims.registry import entry_of
 from fpt.claims.words import pair_word
 from fpt.papers import table
 from fpt.papers.schema import Rule
@@ -31,62 +29,59 @@ from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, POINT
 
 NOT_TESTED = "not tested"
-# Units: points of accuracy; a ratio in log10; loss a prediction; of a ratio in width.
-POINTS, DECADES, NATS, EXPONENT = "points", "decades", "nats", "exponent"
 ACCURACY, GAP = "test accuracy", "training minus test accuracy"  # quantities; others have one kind of rule alone
-NOTHING = Score(0.0)
+NOTHING, NO_ESTIMATE = Score(0.0), Estimate()
 UNKNOWN = (math.nan, math.nan)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One comparison that a rule makes on one task: a contrast of runs, and what the claim's limits make of it.
+    """One comparison that a rule makes on one task: an estimate, and what the claim's limits make of it.
 
     `supports`, `contradicts`: the claim's p-values at its limits, each to be compared with 5%: twice a one-sided p, and
     of a likeness the larger of its two one-sided tests. 1 where an edge of the grid could change the word.
     """
 
     label: str  # "FPT - random"
-    test: Estimate
+    estimate: Estimate = NO_ESTIMATE
     supports: float = 1.0
     contradicts: float = 1.0
     note: str = ""
     at: str = ""  # the learning rate, where the rule does not say it: "1e-3", "tuned and 1e-3"
     likeness: bool = False  # by two one-sided tests
     missing: str = ""  # why it says nothing: not run, not tested
-    unit: str = POINTS  # of the estimate
-    ratio: tuple[float, float, float] | None = None  # an estimate that is no mean over seeds, with its 95% interval
-    at_zero: float = math.nan  # two-sided p of such an estimate of 0
     budget: int = 0  # steps at which it is read; 0: the last
-    limits: tuple[float, float] = (0.0, math.inf)  # the claim's own, in `unit`: for it lies between them
+    limits: tuple[float, float] | None = None  # the claim's own, in the unit of the estimate: for it lies between them
     of: str = ACCURACY  # the quantity
     plus: tuple[str, ...] = ()  # the sweeps that are added, and those that are taken off, or the score that is
     minus: tuple[str, ...] = ()
-    levels: tuple[float, float] = UNKNOWN  # of both sides, in `unit`
+    levels: tuple[float, float] = UNKNOWN  # of both sides, in the unit of the estimate
+    up: tuple[
+        str, ...
+    ] = ()  # rows for which a better rate may lie beyond the grid, so that the true value may be larger
+    down: tuple[str, ...] = ()  # or smaller
 
     @property
     def word(self) -> str:
         """For, against or open; why it says nothing, where it does not."""
         return self.missing or pair_word(self.supports, self.contradicts)
 
-    @property
-    def scale(self) -> float:
-        """What one unit is, in the units of `test`."""
-        return POINT if self.unit == POINTS else 1.0
-
-    @property
-    def estimate(self) -> tuple[float, float, float] | None:
-        """The estimate with its 95% interval, in its unit; None where there is none."""
-        if self.ratio is not None or self.test.n < MINIMUM_PAIRS:
-            return self.ratio
-        return self.test.value / self.scale, self.test.low / self.scale, self.test.high / self.scale
-
-    @property
-    def p(self) -> float:
-        """Two-sided, of an estimate of 0; nan where there is none."""
-        if self.test.n < MINIMUM_PAIRS:
-            return self.at_zero
-        return self.test.p
+    def within(self, low: float = 0.0, high: float = math.inf, likeness: bool = False) -> "Comparison":
+        """Whether the value lies between limits: by its 95% interval, or as a likeness by two one-sided tests. A word
+        stands if it is the same for all values that rates beyond the grid may give."""
+        if self.missing or self.estimate.reason:
+            return self
+        value = self.estimate
+        bounded = (self.up and high < math.inf) or (self.down and low > -math.inf)
+        inside = max(value.above(low), value.below(high)) * (1 if likeness else 2)
+        outside = 2 * min(1 if self.up else value.below(low), 1 if self.down else value.above(high))
+        return replace(
+            self,
+            supports=1.0 if bounded else min(1.0, inside),
+            contradicts=min(1.0, outside),
+            limits=(low, high),
+            likeness=likeness,
+        )
 
 
 @dataclass(frozen=True)
@@ -134,83 +129,35 @@ class Case:
         """Accuracies within it are comparable, a fraction."""
         return tasks.entry(self.task).margin * POINT
 
-    @property
-    def ats(self) -> tuple[str, ...]:
-        """Where the learning rate is read; empty: at every one."""
-        at = entry_of(self.rule.kind).at
-        return (self.rule.at,) if at is None else at
-
-    def problem(self) -> Comparison | None:
-        """Why the rows are not compared here; None if they are."""
+    def problem(self, ats: Collection[str]) -> Comparison | None:
+        """Why the rows are not compared at these rates (none: at every one); None if they are."""
         rows = self.rows.values()
         if missing := [cell.label for cell in rows if cell.problem]:
             return self.untested(f"not run: {', '.join(missing)}", NOT_RUN_YET)
         if why := _incomparable(rows):
             return self.untested(f"not compared: {why}")
-        if never := [cell.label for cell in rows if TUNED in self.ats and cell.best_rate() is None]:
+        if never := [cell.label for cell in rows if TUNED in ats and cell.best_rate() is None]:
             return self.undecided(f"diverged at every rate: {', '.join(never)}")
-        off = AT_PAPERS_RATE in self.ats and not all(len(cell.at(AT_PAPERS_RATE)) for cell in rows)
+        off = AT_PAPERS_RATE in ats and not all(len(cell.at(AT_PAPERS_RATE)) for cell in rows)
         return self.untested("not run at the paper's rate") if off else None
 
     def untested(self, why: str, word: str = NOT_TESTED) -> Comparison:
-        return Comparison("", Estimate(), note=why, missing=word)
+        return Comparison("", note=why, missing=word)
 
     def undecided(self, why: str) -> Comparison:
         """Runs that were made leave it open, whatever their number."""
         words = " and ".join(cell.label for cell in self.rows.values())
-        return Comparison(words, Estimate(), note=why, plus=self.sweeps(self.needed))
+        return Comparison(words, note=why, plus=self.sweeps(self.needed))
 
     def sweeps(self, rows: Iterable[str]) -> tuple[str, ...]:
         """The names of the sweeps that these rows are read from."""
         return tuple(self.rows[row].sweep for row in rows)
 
-    def comparison(
-        self,
-        label: str,
-        test: Estimate,
-        low: float = 0.0,
-        high: float = math.inf,
-        *,
-        equivalence: bool = False,
-        up: Sequence[str] = (),
-        down: Sequence[str] = (),
-        notes: Iterable[str] = (),
-        unit: str = POINTS,
-        **fields: Any,
-    ) -> Comparison:
-        """Whether the mean lies between the limits: by its 95% interval, or by two one-sided tests.
-
-        `up`, `down`: the rows for which a better rate may lie beyond the grid, so that the true difference may be
-        larger, smaller than the one measured. A word stands if it is the same for all of them. `fields`: others of the
-        comparison.
-        """
-        bounded = (len(up) > 0 and high < math.inf) or (len(down) > 0 and low > -math.inf)
-        inside = max(test.above(low), test.below(high)) * (1 if equivalence else 2)
-        supports = 1.0 if bounded else min(1.0, inside)
-        contradicts = min(1.0, 2 * min(1 if up else test.below(low), 1 if down else test.above(high)))
-        edges = list(dict.fromkeys([*up, *down]))
-        at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
-        scale = POINT if unit == POINTS else 1.0
-        return Comparison(
-            label,
-            test,
-            supports=supports,
-            contradicts=contradicts,
-            note="; ".join([*notes, *at_edge, *_of_test(test)]),
-            likeness=equivalence,
-            unit=unit,
-            limits=(low / scale, high / scale),
-            **fields,
-        )
-
     def contrast(
         self,
         plus: Sequence[str],
         minus: Sequence[str] = (),
-        low: float = 0.0,
-        high: float = math.inf,
         *,
-        equivalence: bool = False,
         at: tuple[str | float, str | float] | None = None,
         less: Score = NOTHING,
         score: str = "",
@@ -224,20 +171,24 @@ class Case:
         up, down = map(_at_edge, sides)
         of_gaps = self.any_cell.table.kind == "gap"
         if self.any_cell.table.kind != "accuracy":  # an edge bounds an accuracy alone
-            up = down = [*up, *down]
+            up = down = (*up, *down)
         lost = [f"{cell.label} ({n})" for side in sides for cell, rate, _ in side if (n := cell.diverged(rate))]
-        test = paired_difference(sides[0], sides[1], less.share, less.standard_error**2)
+        found = paired_difference(sides[0], sides[1], less.share, less.standard_error**2)
         names = " - ".join(f"{'gap of ' * of_gaps}{self.label(row)}" for row in (*plus, *minus))
-        return self.comparison(
+        said = [*notes, *_collapsed(sides, less.share), *([f"diverged runs: {', '.join(lost)}"] if lost else [])]
+        said += [f"edge of the grid: {', '.join(dict.fromkeys([*up, *down]))}"] if up or down else []
+        return Comparison(
             label or (f"{names} - {score}" if score else names),
-            test, low, high, equivalence=equivalence, up=up, down=down,
-            notes=[*notes, *_collapsed(sides, less.share), *([f"diverged runs: {', '.join(lost)}"] if lost else [])],
+            found,
+            note="; ".join([*said, *of_test(found)]),
             at=self.rates_in_words(at or (self.rule.at,)),
             of=GAP if of_gaps else ACCURACY,
             plus=self.sweeps(plus),
             minus=(*self.sweeps(minus), *([score] if score else [])),
             levels=levels_of(sides[0], sides[1], less.share),
-        )  # fmt: skip
+            up=up,
+            down=down,
+        )
 
     def _points(self, rows: Sequence[str], rate: str | float) -> list[Point]:
         return [(self.rows[row], rate, None) for row in rows]
@@ -250,11 +201,13 @@ class Case:
 
 
 def levels_of(plus: Sequence[Point], minus: Sequence[Point], less: float = 0.0) -> tuple[float, float]:
-    """The means of both sides over the seeds that they share, in percent; not known where a side is a sum of arms."""
+    """The means of both sides over the seeds that they share; not known where a side is a sum of arms."""
     if len(plus) != 1 or len(minus) > 1:
         return UNKNOWN
-    sides = pd.DataFrame({"first": total(plus), "second": total(minus, less)}).dropna().mean() / POINT
-    return float(sides["first"]), float(sides["second"])
+    one, two = total(plus), total(minus, less)
+    both = (one - two).dropna().index
+    first, second = (each[both].mean() if isinstance(each, pd.Series) else each for each in (one, two))
+    return float(first), float(second)
 
 
 def _incomparable(rows: Collection[TableCell]) -> str:
@@ -282,9 +235,9 @@ def _of_other_data(arms: Mapping[str, Arm]) -> str:
     return ""
 
 
-def _at_edge(side: Sequence[Point]) -> list[str]:
+def _at_edge(side: Sequence[Point]) -> tuple[str, ...]:
     """The rows whose tuned rate is an end of the grid."""
-    return [cell.label for cell, rate, _ in side if rate == TUNED and cell.at_edge]
+    return tuple(cell.label for cell, rate, _ in side if rate == TUNED and cell.at_edge)
 
 
 def _collapsed(sides: Sequence[Sequence[Point]], less: float) -> list[str]:
@@ -295,7 +248,8 @@ def _collapsed(sides: Sequence[Sequence[Point]], less: float) -> list[str]:
     return [f"{count} collapsed runs, medians {' and '.join(medians)}"] if count else []
 
 
-def _of_test(test: Estimate) -> list[str]:
+def of_test(test: Estimate) -> list[str]:
+    """What the note of a comparison says of its test."""
     if test.n < MINIMUM_PAIRS:
         return ["too few pairs"] if test.n else []
     return ["p by sign flips"] if test.flips else []
@@ -315,15 +269,3 @@ def decides(case: Case) -> bool:
     """What is printed of the paper's own models is tested on these alone."""
     only = case.rule.only_paper_scale or case.rule.kind == "near"
     return not only or all(cell.scale == PAPER_SCALE for cell in case.rows.values())
-
-
-def limits_in_decades(least: float, most: float) -> tuple[float, float]:
-    """Limits of a ratio in log10."""
-    return math.log10(least) if least else -math.inf, math.log10(most)
-
-
-def decades(ratio: Estimate) -> tuple[float, float, float] | None:
-    """A ratio with its interval in log10, for a table; None where it is not known."""
-    if not 0 < ratio.value < math.inf:
-        return None
-    return math.log10(ratio.value), math.log10(ratio.low) if ratio.low > 0 else -math.inf, math.log10(ratio.high)

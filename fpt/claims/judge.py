@@ -8,7 +8,7 @@ the pairs of a question. fpt.claims.verdicts has the files.
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,16 @@ from fpt.claims import words
 from fpt.claims.arithmetic import computed
 from fpt.claims.asked import CHANGED, EXPLORATORY, LABELS, PLANNED, asked_as
 from fpt.claims.case import Case, Comparison, cases_of, decides
-from fpt.claims.registry import EVERY_RATE, SPLITS, entry_of
-from fpt.claims.rules import baseline_verdict, comparisons_of, is_likeness
-from fpt.claims.verdicts import COLUMNS, FLOORED, NUMBERS, ROBUSTNESS, SPEAKS
+from fpt.claims.rules import EVERY_RATE, baseline_verdict, comparisons_of, contrasts_of, is_likeness, rates_of
+from fpt.claims.verdicts import COLUMNS, DECADES, FLOORED, NUMBERS, ROBUSTNESS, SPEAKS
 from fpt.papers import claims, findings, paper_of, papers, rules_of, table
 from fpt.papers.schema import Claim, Finding, Quantifier, Rule
 from fpt.results.baselines import best_trivial
 from fpt.results.cells import FEW_SEEDS, NOT_RUN_YET, PAPER_SCALE, REDUCED, StudyCells, TableCell, every_study
+from fpt.results.estimate import NATS, POINTS, SHARE, TIMES
 from fpt.results.pairs import pairs
 from fpt.results.runs import find_study
-from fpt.results.stats import MINIMUM_PAIRS
+from fpt.results.stats import POINT
 from fpt.training.recipe import Recipe
 
 # Of several rules the first of these is that of a claim.
@@ -131,7 +131,7 @@ def _evidence(
                     ]
                     compared[plain] = [(case, rows_of(case, name, alone)) for case, name in cases]
                 for case, found in compared[plain]:
-                    planned = planned_word(made_for, case)
+                    planned = planned_word(made_for, case, found[0]["shared_seeds"])
                     label = {"rule": _key(part, contrast), "planned": planned, "label": LABELS.index(planned)}
                     rows += [row | question | label for row in found]
     return rows
@@ -150,10 +150,10 @@ def rows_of(case: Case, study: str, alone: bool = False) -> list[dict[str, Any]]
         "task": case.task,
         "variant": case.variant,
         "steps": max(cell.budgets[-1] for cell in cells),
-        "seeds": seeds,
+        "shared_seeds": seeds,
         "scale": PAPER_SCALE if all(cell.scale == PAPER_SCALE for cell in cells) else REDUCED,
         "is_sound": alone or (seeds >= FEW_SEEDS and all(map(_is_plain, cells))),
-        "rank": 0 if alone else rank_of(study, pair, case.ats == EVERY_RATE),
+        "rank": 0 if alone else rank_of(study, pair, rates_of(case.rule) == EVERY_RATE),
     }
     return [of_case | of_comparison(case, of_case, comparison) for comparison in comparisons_of(case)]
 
@@ -289,12 +289,6 @@ def of_contrast(contrast: Rule, asked_by: Sequence[Claim]) -> list[Claim]:
     return [each for each in asked_by if any(wanted & _question(rule) for rule in each.rule)]
 
 
-def contrasts_of(rule: Rule) -> list[Rule]:
-    """A rule as rules of one contrast each, so that each may be read in the study that speaks for it."""
-    split = SPLITS.get(entry_of(rule.kind).splits)
-    return [rule.model_copy(update={"rows": rows}) for rows in (split(rule.rows) if split else [rule.rows])]
-
-
 def _question(rule: Rule) -> set[tuple[str, ...]]:
     """What a rule compares, whatever the limit: what is measured at which rates, and the models of two rows, the one
     that is to be above first; of one row, where it is compared with itself."""
@@ -315,14 +309,14 @@ def shared_seeds(cells: Iterable[TableCell]) -> int:
     return len(set.intersection(*({*cell.arm.runs["seed"]} if cell.arm else set() for cell in cells)))
 
 
-def planned_word(asked_by: Sequence[Claim], case: Case) -> str:
-    """Whether the sweeps that are read were run for one of these claims, and with its rule as it stands now."""
-    records = [cell.arm.result for cell in case.rows.values() if cell.arm]
+def planned_word(asked_by: Sequence[Claim], case: Case, seeds: int) -> str:
+    """Whether the sweeps that are read were run for one of these claims, and with its rule as it stands now; of few
+    `seeds` nothing was planned."""
     found = EXPLORATORY
-    if shared_seeds(case.rows.values()) < FEW_SEEDS:
+    if seeds < FEW_SEEDS:
         return found
     for claim in asked_by:
-        given = {asked_as(claim, record) for record in records}
+        given = {asked_as(claim, cell.arm.result) for cell in case.rows.values() if cell.arm}
         if given == {PLANNED}:
             return PLANNED
         if EXPLORATORY not in given:
@@ -401,14 +395,12 @@ def is_computed(claim: Claim) -> bool:
 
 def of_comparison(case: Case, of_case: Mapping[str, Any], comparison: Comparison) -> dict[str, Any]:
     """The columns of a comparison, read as its claim reads it; `sign` -1: the file has the second minus the first."""
-    test = comparison.test
-    at = comparison.at or (case.rates_in_words(case.ats) if case.ats else "every rate")
+    ats, cells = rates_of(case.rule), case.rows.values()
+    at = comparison.at or (case.rates_in_words(ats) if ats else "every rate")
     budget, sides = comparison.budget or of_case["steps"], (_side(comparison.plus), _side(comparison.minus))
-    of_sweeps = bool(comparison.minus) and {*comparison.minus} <= {cell.sweep for cell in case.rows.values()}
+    of_sweeps = bool(comparison.minus) and {*comparison.minus} <= {cell.sweep for cell in cells}
     sign = -1 if of_sweeps and sides[0] > sides[1] and " and " not in at else 1
     key = "|".join([of_case["study"], case.task, comparison.of, *sides[::sign], at, str(budget)])
-    estimate = comparison.estimate
-    by_t = test.n >= MINIMUM_PAIRS
     return {
         "missing": comparison.missing,
         "id": hashlib.sha256(key.encode()).hexdigest()[:8],
@@ -417,24 +409,46 @@ def of_comparison(case: Case, of_case: Mapping[str, Any], comparison: Comparison
         "second": sides[1],
         "at": at,
         "budget": budget,
-        "seeds": test.n if by_t else of_case["seeds"],
-        "unit": comparison.unit if estimate else "",
-        **dict(zip(("estimate", "low", "high"), estimate or (math.nan,) * 3, strict=True)),
-        **dict(zip(("level_first", "level_second"), comparison.levels, strict=True)),
-        "p": comparison.p if estimate else math.nan,
-        "seed_variance": test.seed_variance / comparison.scale**2 if by_t else math.nan,
-        "test_variance": test.test_variance / comparison.scale**2 if by_t else math.nan,
-        "df": test.df,
+        "seeds": of_case["shared_seeds"],
         "contrast": comparison.label,
         "sign": sign,
-        "least": comparison.limits[0],
-        "most": comparison.limits[1],
         "sided": "one" if comparison.likeness else "two",
         "p_for": comparison.supports,
         "p_against": comparison.contradicts,
         "word": comparison.word,
         "note": comparison.note,
+        **numbers_of(comparison),
     }
+
+
+def _decades(ratio: float) -> float:
+    return math.log10(ratio) if ratio > 0 else ratio if math.isnan(ratio) else -math.inf
+
+
+UNITS: dict[str, tuple[str, Callable[[float], float]]] = {  # of estimates, as the file has them
+    SHARE: (POINTS, lambda share: share / POINT),
+    TIMES: (DECADES, _decades),
+}
+
+
+def numbers_of(comparison: Comparison) -> dict[str, Any]:
+    """The estimate of a comparison, with the claim's limits, as the file has them: shares in points, ratios in log10.
+    What an estimate varies by is there where it is paired by seed."""
+    found = comparison.estimate
+    unit, scaled = UNITS.get(found.unit, (found.unit, float))
+    limits = comparison.limits
+    numbers = {
+        **dict(zip(("level_first", "level_second"), map(scaled, comparison.levels), strict=True)),
+        **dict(zip(("least", "most"), map(scaled, limits) if limits else (0.0, math.inf), strict=True)),
+    }
+    if not math.isfinite(found.value) or (found.unit == TIMES and not found.value):
+        return numbers | {"unit": ""}
+    numbers |= dict(zip(("estimate", "low", "high"), map(scaled, (found.value, *found.interval)), strict=True))
+    if found.unit not in (SHARE, NATS):
+        return numbers | {"unit": unit, "p": found.p}
+    square = scaled(1.0) ** 2
+    variances = {"seed_variance": square * found.seed_variance, "test_variance": square * found.test_variance}
+    return numbers | {"unit": unit, "p": found.p, "seeds": found.n, "df": found.df, **variances}
 
 
 def _side(sweeps: Iterable[str]) -> str:

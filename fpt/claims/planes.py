@@ -9,7 +9,6 @@ from functools import cached_property
 import pandas as pd
 
 from fpt.claims.case import Case, Comparison, levels_of
-from fpt.claims.registry import EVERY_RATE, decides
 from fpt.results.cells import TUNED, Cell, arm_of, paired_difference, shared_rates
 from fpt.results.estimate import Estimate
 from fpt.results.runs import rate_text
@@ -124,7 +123,6 @@ def _edges(cell: Cell) -> list[int]:
     return [budget for budget in cell.budgets if cell.ends(budget)]
 
 
-@decides("P-02")
 def crossing(case: Case) -> list[Comparison]:
     """The first row comes to lead the second within the budgets, both tuned.
 
@@ -172,7 +170,6 @@ def plane_table(tests: Tests) -> pd.DataFrame:
     return table.assign(corrected=holm(list(table["p"])), band=table["p"] >= SIGNIFICANCE)
 
 
-@decides("P-01", at=EVERY_RATE)
 def plane(case: Case) -> list[Comparison]:
     """Each row beats the other at some rate and budget, at one rate for both: a comparison a row.
 

@@ -1,198 +1,194 @@
-"""What each kind of rule tests on one task of one study, and the rules of single claims that need no more than that."""
+"""Which kinds of rules there are: a contrast with limits is a row of `KINDS`, and what is more has a function there.
+
+A row says what is measured, on which rows of a table, and between which limits it has to lie.
+"""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
-import pandas as pd
-
-from fpt.claims import by_rate, losses, planes, steps  # noqa: F401  # their functions are entered
+from fpt.claims import by_rate, losses, planes, steps
+from fpt.claims.attention import attends
 from fpt.claims.case import Case, Comparison
-from fpt.claims.registry import (
-    KINDS,
-    SINGLE,
-    Entry,
-    alone,
-    decides,
-    entry_of,
-    first_step,
-    in_order,
-    kind,
-    less_first,
-    two_differences,
-    with_first,
-)
+from fpt.claims.differences import above_linear, above_printed, accuracy, training_accuracy
 from fpt.claims.words import CONSISTENT, READ, SLIP, TOO_CLOSE
 from fpt.errors import check_known
 from fpt.papers.schema import LEVELS, Claim, Rule
-from fpt.results.attention import maps_of, scores
-from fpt.results.baselines import LINEAR, Score, known_scores
-from fpt.results.cells import TUNED, TableCell
-from fpt.results.stats import POINT, paired
-from fpt.sweeps.selection import tuned_without
+from fpt.results.baselines import known_scores
+from fpt.results.cells import AT_PAPERS_RATE, TUNED, TableCell
+from fpt.results.estimate import TIMES
+from fpt.results.stats import POINT
 
 TOLERANCE = 0.5  # points, of a computed baseline
+EVERY_RATE: tuple[str, ...] = ()  # read on the whole grid
+AT_BOTH = (TUNED, AT_PAPERS_RATE)
+Rows = Sequence[str]
+Pairs = list[tuple[Rows, Rows]]
 
 
-def comparisons_of(case: Case) -> list[Comparison]:
-    """What the rule tests there; one comparison that says why, where it cannot."""
-    if (problem := case.problem()) is not None:
-        return [problem]
-    return entry_of(case.rule.kind).function(case) or [case.untested("not measured in this study")]
+# --- which rows are compared: those that are added, and those that are taken off
 
 
-def is_likeness(rule: Rule) -> bool:
-    """Whether a rule asks that two things are alike: within a margin, or a ratio between two bounds."""
-    return entry_of(rule.kind).likeness or (rule.kind == "rate_ratio" and math.isfinite(rule.to))
+def with_first(rows: Rows) -> Pairs:
+    """The first row minus each of the others."""
+    first, *others = rows
+    return [((first,), (other,)) for other in others]
+
+
+def less_first(rows: Rows) -> Pairs:
+    """Each of the others minus the first."""
+    return [(other, first) for first, other in with_first(rows)]
+
+
+def in_order(rows: Rows) -> Pairs:
+    """Each row minus the one before."""
+    return [((above,), (under,)) for under, above in pairwise(rows)]
+
+
+def alone(rows: Rows) -> Pairs:
+    """Each row, from which a score is taken off, or nothing."""
+    return [((row,), ()) for row in rows]
+
+
+def first_step(rows: Rows) -> Pairs:
+    """The difference of the first two rows, minus that of each later two that are neighbours."""
+    (start, end), *others = pairwise(rows)
+    return [((end, under), (start, above)) for under, above in others]
+
+
+def two_differences(rows: Rows) -> Pairs:
+    """The first row minus the second, minus the difference of the third and the fourth."""
+    first, second, third, fourth = rows
+    return [((first, fourth), (second, third))]
+
+
+def two_by_two(rows: Rows) -> Pairs:
+    """The first row of every two, and the second."""
+    return [(rows[::2], rows[1::2])]
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A rule that is one contrast with limits, for each way in which its rows are compared.
+class Kind:
+    """What decides the rules of a kind.
 
-    `low`, `high`: names of the limits between which the contrast must lie, of `limit`.
+    What is `measured` of each of its `pairs` of rows lies between `low` and `high`: numbers, or names of limits
+    (`limit`). Or `decide` does so, a function, whose `pairs` say how the rows split.
     """
 
-    pairs: Callable[[Sequence[str]], list[tuple[tuple[str, ...], tuple[str, ...]]]]
+    measured: Callable[[Case, Rows, Rows], list[Comparison]] = accuracy
+    pairs: Callable[[Rows], Pairs] | None = None
     low: str = "0"
     high: str = "inf"
     likeness: bool = False
     ties: bool = False  # whether a tie in the paper is a tie in the rule
-    linear: bool = False  # whether the score of a linear classifier on the inputs is taken off
-
-    def __call__(self, case: Case) -> list[Comparison]:
-        if not self.linear:
-            return [self._of(case, plus, minus) for plus, minus in self.pairs(case.rule.rows)]
-        score = known_scores(case.task, case.variant).get(LINEAR)
-        if score is None:
-            return [case.untested(f"no {LINEAR} was fitted")]
-        words = f"{LINEAR} ({100 * score.share:.1f})"
-        return [self._of(case, plus, minus, less=score, score=words) for plus, minus in self.pairs(case.rule.rows)]
-
-    def _of(self, case: Case, plus: Sequence[str], minus: Sequence[str], **less: Any) -> Comparison:
-        if self.ties and tied(case.rows[plus[0]], case.rows[minus[0]]):
-            return case.contrast(plus, minus, limit(case, "-margin"), notes=["a tie in the paper"])
-        low, high = limit(case, self.low), limit(case, self.high)
-        return case.contrast(plus, minus, low, high, equivalence=self.likeness, label=_label(case, plus, minus), **less)
+    together: bool = False  # whether one study has to have all of its contrasts
+    at: tuple[str, ...] | None = None  # where rates are read; None: where the rule says
+    decide: Callable[[Case], list[Comparison]] | None = None
+    claims: tuple[str, ...] = ()  # that it serves; none: a kind that many share, of `fpt.papers.schema.KINDS`
 
 
-def limit(case: Case, name: str) -> float:
-    """A limit by its name, as a fraction: a number, the margin of the task, or what the rule gives."""
+KINDS = {
+    "beats": Kind(accuracy, with_first, "by", "to", ties=True),
+    "matches": Kind(accuracy, with_first, "-margin"),
+    "comparable": Kind(accuracy, with_first, "-margin", "margin", likeness=True),
+    "order": Kind(accuracy, in_order, "by", "to", ties=True),
+    "smaller_gap": Kind(accuracy, less_first, "by"),
+    "near": Kind(above_printed, alone, "-margin", "margin", likeness=True),
+    "rate_ratio": Kind(losses.ratio_of_rates, with_first, "by", "to", at=EVERY_RATE),
+    "faster": Kind(pairs=with_first, decide=steps.faster),
+    # those that serve a few claims
+    "jump": Kind(accuracy, first_step, together=True, claims=("L-39", "L-42")),
+    "larger_difference": Kind(accuracy, two_differences, claims=("L-54", "L-56", "P-29", "P-33")),
+    "linear": Kind(above_linear, alone, "-margin", "margin", likeness=True, claims=("L-13",)),
+    "above_linear": Kind(above_linear, alone, claims=("P-20", "P-21")),
+    "reaches": Kind(accuracy, alone, "level", claims=("L-06", "L-07", "L-37")),
+    "small_gap": Kind(accuracy, alone, "-inf", "margin", claims=("L-26",)),
+    "underfits": Kind(training_accuracy, less_first, together=True, claims=("L-27", "R-16", "X-03")),
+    "loses_at_papers_rate": Kind(by_rate.lost_at_papers_rate, alone, "by", at=AT_BOTH, claims=("X-04",)),
+    "lower": Kind(losses.test_loss, less_first, together=True, claims=("S-05", "X-15")),
+    "falls_with_steps": Kind(losses.fall_of_ratio, with_first, "1", at=EVERY_RATE, claims=("S-08",)),
+    "ratio_slope": Kind(
+        losses.exponent_in_width, two_by_two, "-0.25", "0.25", likeness=True, at=EVERY_RATE, claims=("S-03",)
+    ),  # nearer to 0, the same at every width, than to one half
+    "same_loss": Kind(decide=losses.same_loss, likeness=True, claims=("S-01", "S-06")),
+    "unstable": Kind(pairs=alone, decide=by_rate.unstable, at=AT_BOTH, claims=("L-08",)),
+    "drop": Kind(pairs=alone, decide=by_rate.drop, at=EVERY_RATE, claims=("L-49", "R-07")),
+    "lower_rate": Kind(pairs=with_first, decide=by_rate.lower_rate, at=EVERY_RATE, claims=("R-08",)),
+    "inverts": Kind(decide=by_rate.inverts, at=EVERY_RATE, claims=("R-04", "R-06")),
+    "inverts_somewhere": Kind(decide=by_rate.inverts_somewhere, at=EVERY_RATE, claims=("R-31",)),
+    "fixed_and_tuned": Kind(decide=by_rate.fixed_and_tuned, at=AT_BOTH, claims=("P-08", "P-09", "X-02")),
+    "orders_differ": Kind(decide=by_rate.orders_differ, at=EVERY_RATE, claims=("R-05",)),
+    "plane": Kind(decide=planes.plane, at=EVERY_RATE, claims=("P-01",)),
+    "crossing": Kind(decide=planes.crossing, claims=("P-02",)),
+    "never_reaches": Kind(decide=steps.never_reaches, claims=("R-12", "R-13")),
+    "attends": Kind(decide=attends, claims=("L-22", "L-23", "L-24")),
+}
+
+
+def kind_of(rule: Rule) -> Kind:
+    """Raises SpecError for a rule of an unknown kind."""
+    check_known("function of fpt.claims", rule.kind, KINDS)
+    return KINDS[rule.kind]
+
+
+def rates_of(rule: Rule) -> tuple[str, ...]:
+    """Where its learning rates are read; none: at every one."""
+    at = kind_of(rule).at
+    return (rule.at,) if at is None else at
+
+
+def is_likeness(rule: Rule) -> bool:
+    """Whether a rule asks that two things are alike: within a margin, or a ratio between two bounds."""
+    return kind_of(rule).likeness or (rule.kind == "rate_ratio" and math.isfinite(rule.to))
+
+
+def contrasts_of(rule: Rule) -> list[Rule]:
+    """A rule as rules of one contrast each, so that each may be read in the study that speaks for it."""
+    kind = kind_of(rule)
+    if kind.pairs is None or kind.together:
+        return [rule]
+    parts = [{*plus, *minus} for plus, minus in kind.pairs(rule.rows)]
+    return [rule.model_copy(update={"rows": tuple(row for row in rule.rows if row in part)}) for part in parts]
+
+
+def comparisons_of(case: Case) -> list[Comparison]:
+    """What the rule tests there; one comparison that says why, where it cannot."""
+    if (problem := case.problem(rates_of(case.rule))) is not None:
+        return [problem]
+    kind = kind_of(case.rule)
+    found = kind.decide(case) if kind.decide else _contrasts(case, kind)
+    return found or [case.untested("not measured in this study")]
+
+
+def _contrasts(case: Case, kind: Kind) -> list[Comparison]:
+    """What is measured of every pair of rows, between the limits."""
+    found = []
+    for plus, minus in kind.pairs(case.rule.rows) if kind.pairs else []:
+        tie = kind.ties and _tied(case.rows[plus[0]], case.rows[minus[0]])
+        low, high = ("-margin", "inf") if tie else (kind.low, kind.high)
+        for each in kind.measured(case, plus, minus):
+            times = each.estimate.unit == TIMES
+            within = each.within(limit(case, low, times), limit(case, high, times), is_likeness(case.rule))
+            found.append(replace(within, note="; ".join(filter(None, ["a tie in the paper" * tie, within.note]))))
+    return found
+
+
+def limit(case: Case, name: str, times: bool = False) -> float:
+    """A limit by its name: a number, the margin of the task, or what the rule gives, in points or, of a ratio, in
+    times."""
     if name.endswith("margin"):
         return -case.margin if name.startswith("-") else case.margin
     if name == "level":
         return math.nextafter(float(case.rule.level) / 100, 0)  # reached counts as reached
     given = {"by": case.rule.by, "to": case.rule.to}
-    return given[name] * POINT if name in given else float(name)
+    return given[name] * (1 if times else POINT) if name in given else float(name)
 
 
-def _label(case: Case, plus: Sequence[str], minus: Sequence[str]) -> str:
-    """Of a difference of differences: (a - b) - (c - d). Others are named by their rows."""
-    if len(plus) < 2:
-        return ""
-    both = (plus[0], minus[0]), (minus[1], plus[1])
-    return " - ".join(f"({case.label(above)} - {case.label(under)})" for above, under in both)
-
-
-def tied(first: TableCell, other: TableCell) -> bool:
+def _tied(first: TableCell, other: TableCell) -> bool:
     """Whether the paper prints the same for both rows, on all tasks for which the cells stand."""
     both = [(first.printed[task].value, other.printed[task].value) for task in first.printed if task in other.printed]
     return bool(both) and all(one == two for one, two in both)
-
-
-DIFFERENCES = {  # kinds of rules that many claims share
-    "beats": Difference(with_first, "by", "to", ties=True),
-    "matches": Difference(with_first, "-margin"),
-    "comparable": Difference(with_first, "-margin", "margin", likeness=True),
-    "order": Difference(in_order, "by", "to", ties=True),
-    "smaller_gap": Difference(less_first, "by"),
-}
-OF_SOME = {  # those that serve a few claims
-    "jump": (Difference(first_step), ("L-39", "L-42")),
-    "larger_difference": (Difference(two_differences), ("L-54", "L-56", "P-29", "P-33")),
-    "linear": (Difference(alone, "-margin", "margin", likeness=True, linear=True), ("L-13",)),
-    "above_linear": (Difference(alone, linear=True), ("P-20", "P-21")),
-    "reaches": (Difference(alone, "level"), ("L-06", "L-07", "L-37")),
-    "small_gap": (Difference(alone, "-inf", "margin"), ("L-26",)),
-}
-for _name, _rule in DIFFERENCES.items():
-    KINDS[_name] = Entry(_rule, splits=_rule.pairs, likeness=_rule.likeness)
-for _name, (_rule, _claims) in OF_SOME.items():
-    SINGLE[_name] = Entry(_rule, _claims, splits=_rule.pairs, likeness=_rule.likeness)
-
-
-@kind(splits=alone, likeness=True)
-def near(case: Case) -> list[Comparison]:
-    """Each row within the margin of the number, or of the gap, that the paper prints for it."""
-    numbers = [(row, printed.value) for row, cell in case.rows.items() for printed in cell.printed.values()]
-    gaps = [(row, value[0] - value[1] if isinstance(value, tuple) else value) for row, value in numbers]
-    return [
-        case.contrast(
-            [row], (), -case.margin, case.margin, equivalence=True, less=Score(n / 100), score=f"{n:g} as printed"
-        )
-        for row, n in gaps
-        if isinstance(n, int | float)
-    ]
-
-
-@decides("L-27", "R-16", "X-03")
-def underfits(case: Case) -> list[Comparison]:
-    """Training accuracy after the last step, tuned: that of every other row is above that of the first."""
-    first, *others = (case.rows[row] for row in case.rule.rows)
-    own, own_without = _training(first)
-    found = []
-    for other in others:
-        training, without = _training(other)
-        found.append(
-            case.comparison(
-                f"training accuracy of {other.label} - {first.label}",
-                paired(training, own, without=without - own_without),
-                of="training accuracy",
-                plus=(other.sweep,),
-                minus=(first.sweep,),
-                levels=(float(training.mean()) / POINT, float(own.mean()) / POINT),
-            )
-        )
-    return found
-
-
-def _training(cell: TableCell) -> tuple["pd.Series[float]", pd.DataFrame]:
-    """By seed, and the same without each seed; a run that was never finite has none."""
-    if (tables := cell.arm) is None:
-        return pd.Series(dtype=float), pd.DataFrame()
-    plane = tables.plane(column="train_accuracy_last")
-    return cell.at(TUNED)["train_accuracy_last"].astype(float), tuned_without(tables.validation(), plane)
-
-
-@decides("L-22", "L-23", "L-24")
-def attends(case: Case) -> list[Comparison]:
-    """Scores of the first layer's attention (fpt.results.attention), above what `level` names."""
-    at = case.rule.at
-    if any(maps_of(cell, at).empty for cell in case.rows.values()):
-        return []
-    first, last = (case.rows[row] for row in (case.rule.rows[0], case.rule.rows[-1]))
-    now, before = (scores(maps_of(first, at, trained)) for trained in (True, False))
-    other = scores(maps_of(last, at))["mass"]
-    tests = {
-        "needed": {
-            "twice an even spread": (now["mass"], 2 * now["chance"]),
-            "untrained": (now["mass"], before["mass"]),
-        },
-        "lead": {"other strings": (now["lead"], 0 * now["lead"]), "untrained": (now["lead"], before["lead"])},
-        "weaker": {"an even spread": (now["mass"], now["chance"]), f"less than {last.label}": (other, now["mass"])},
-    }
-    check_known("level of attends", str(case.rule.level), tests)
-    return [
-        case.comparison(
-            f"{first.label}: {name}",
-            paired(*pair),
-            of=f"attention, {case.rule.level}: {name}",
-            plus=(first.sweep,),
-            minus=case.sweeps(case.rule.rows[1:]),
-        )
-        for name, pair in tests[str(case.rule.level)].items()
-    ]
 
 
 def baseline_verdict(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:

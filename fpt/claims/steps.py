@@ -4,8 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fpt.claims.case import DECADES, Case, Comparison, decades, levels_of, limits_in_decades
-from fpt.claims.registry import decides, kind, with_first
+from fpt.claims.case import Case, Comparison, levels_of
 from fpt.results.cells import TUNED, Cell, Point, TableCell, paired_difference, total
 from fpt.results.estimate import TIMES, Estimate
 from fpt.results.stats import SIGNIFICANCE, paired
@@ -135,7 +134,6 @@ def _at_least(steps: Sequence[int], wanted: float) -> int | None:
     return next((k for k, step in enumerate(steps) if step >= wanted), None)
 
 
-@kind(splits=with_first)
 def faster(case: Case) -> list[Comparison]:
     """The other rows need more steps to the table's goal than the first, `by` to `to` times as many.
 
@@ -162,10 +160,8 @@ def faster(case: Case) -> list[Comparison]:
         comparisons.append(
             replace(
                 comparison,
-                unit=DECADES,
-                ratio=decades(ratio_of_steps(found[other], found[first])),
-                at_zero=min(both),
-                limits=limits_in_decades(by, to),
+                estimate=replace(ratio_of_steps(found[other], found[first]), p_of_none=min(both)),
+                limits=(by, to),
                 of=f"steps to {_goal_in_words(case)}{' on validation data' * fine}",
                 plus=case.sweeps([other]),
                 minus=case.sweeps([first]),
@@ -180,7 +176,6 @@ def _goal_in_words(case: Case) -> str:
     return f"{goal:g}" if isinstance(goal, float) else f"the end of {goal.sweep}" if goal else ""
 
 
-@decides("R-12", "R-13")
 def never_reaches(case: Case) -> list[Comparison]:
     """The first row does not come to the accuracy of the second at the last budget."""
     first, second = (case.rows[row] for row in case.rule.rows)
@@ -190,7 +185,8 @@ def never_reaches(case: Case) -> list[Comparison]:
     in_steps = _by_steps(case, words, {first.row: found}, supports, contradicts)
     at, sides = case.rule.at, (first.sweep, second.sweep)
     levels = levels_of([(first, at, None)], [(second, at, None)])
-    return [replace(in_steps, test=found.last, limits=(-math.inf, 0.0), plus=sides[:1], minus=sides[1:], levels=levels)]
+    limits = -math.inf, 0.0
+    return [replace(in_steps, estimate=found.last, limits=limits, plus=sides[:1], minus=sides[1:], levels=levels)]
 
 
 def _by_steps(
@@ -206,4 +202,4 @@ def _by_steps(
     note = f"steps{' on validation data' if fine else ''}: {', '.join(steps)}"
     bounded = [case.label(row) for row, each in found.items() if each.edges]
     note += f"; edge of the grid: {', '.join(bounded)}" if bounded else ""
-    return Comparison(words, Estimate(), supports=supports, contradicts=contradicts, note=note)
+    return Comparison(words, supports=supports, contradicts=contradicts, note=note)

@@ -22,6 +22,7 @@ from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
 from fpt.sweeps.study_file import FILE as STUDY_FILE
 
 CONTRASTS, CLAIMS = "contrasts.csv", "claims.csv"
+DECADES = "decades"  # the unit of a ratio, which is in log10 there
 NUMBERS_OF_RUNS = (
     "level_first",
     "level_second",

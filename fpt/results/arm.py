@@ -264,14 +264,18 @@ class Arm:
 
     def diverged(self, at: str | float = TUNED) -> int:
         """How many of the runs at this rate diverged."""
-        return int(self.at(at)["diverged_at"].notna().sum())
+        return int(picked(self._diverged.notna(), self._rates(at, None)).sum())
 
     @_once
     def collapsed(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[bool]":
         """By seed: whether the run to which its value belongs lies 30 points below the median of its own rate; a gap
         does not collapse."""
+        plane = self.once(("fallen", self.of, budget), lambda: self._fallen(budget))
+        return picked(plane, self._rates(at, budget)).astype(bool)
+
+    def _fallen(self, budget: int | None) -> pd.DataFrame:
         plane, least = self.plane(budget), math.inf if self.of == "gap" else COLLAPSE
-        return picked(plane < plane.median() - least, self._rates(at, budget)).astype(bool)
+        return plane < plane.median() - least
 
     def test_noise(self, at: str | float = TUNED, budget: int | None = None) -> float:
         """`sampling_noise` in the mean of `values`: of a test set that seeds share, or a collection that they split."""
@@ -320,21 +324,38 @@ class Arm:
         end = _by_rate(self.runs, column)
         if budget == self.steps:
             return end
-        then = _by_rate(self.curves[self.curves["step"] == budget], column).reindex_like(end)
-        return then.where(then.notna(), end.where(self._lost(budget)))
+        steps, values = self.once(("by step", column), lambda: self._by_step(column))
+        then = values[:, :, int(np.flatnonzero(steps == budget)[0])]
+        kept = np.where(self._diverged <= budget, end.to_numpy(float), math.nan)
+        return pd.DataFrame(np.where(np.isnan(then), kept, then), end.index, end.columns)
 
     def _validation(self, step: int) -> pd.DataFrame:
         if step == self.steps:
             return selection.by_seed(self.runs)
-        early = self.curves[self.curves["step"] <= step].sort_values("step", kind="stable")
-        how = "max" if self.recipe.report == "best" else "last"
-        best = early.groupby(["seed", "learning_rate"])["validation_accuracy"].agg(how).unstack()
-        lost = self._lost(step)
-        return best.reindex_like(lost).mask(lost)
+        steps, values = self.once(("so far",), self._so_far)
+        early, runs = np.flatnonzero(steps <= step), self._diverged
+        best = values[:, :, early[-1]] if len(early) else math.nan
+        return pd.DataFrame(np.where(runs <= step, math.nan, best), runs.index, runs.columns)
 
-    def _lost(self, step: int) -> pd.DataFrame:
-        """Whether a run had diverged by then, seeds x rates."""
-        return _by_rate(self.runs, "diverged_at").le(step).fillna(False).astype(bool)
+    def _so_far(self) -> tuple[Any, Any]:
+        """The steps of the curves, and the validation accuracy of what would be reported, seeds x rates x steps: the
+        best until then, or the last."""
+        steps, values = self._by_step("validation_accuracy")
+        if self.recipe.report == "best":
+            return steps, np.fmax.accumulate(values, axis=2)
+        last = np.maximum.accumulate(np.where(np.isnan(values), 0, np.arange(len(steps))), axis=2)
+        return steps, np.take_along_axis(values, last, axis=2)
+
+    def _by_step(self, column: str) -> tuple[Any, Any]:
+        """The steps of the curves, ascending, and a column of them, seeds x rates x steps."""
+        runs = pd.MultiIndex.from_product([self._diverged.index, self._diverged.columns])
+        found = self.curves.pivot(index=["seed", "learning_rate"], columns="step", values=column).reindex(runs)
+        return found.columns.to_numpy(), found.to_numpy(float).reshape(*self._diverged.shape, -1)
+
+    @cached_property
+    def _diverged(self) -> pd.DataFrame:
+        """The step at which a run diverged, seeds x rates; nan where it did not."""
+        return _by_rate(self.runs, "diverged_at").astype(float)
 
 
 def _by_rate(frame: pd.DataFrame, column: str) -> pd.DataFrame:

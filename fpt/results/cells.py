@@ -1,7 +1,7 @@
 """Cells: a row of a paper's table on one task of one study, with the arm that serves it."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -288,26 +288,31 @@ def paired_difference(
     without: Any = None
     if any(at == TUNED for (_, at, _), _ in counted):
         without = sum((times * cell.without(at, budget) for (cell, at, budget), times in counted), -less)
-    apart = _apart(counted, (first - second).dropna().index)
+    apart = _apart(counted, lambda: (first - second).dropna().index)
     if apart is not None:
         return paired(first, second, collapsed, noise + example_noise(apart), without)
     noise += sum(times**2 * cell.test_noise(at, budget) for (cell, at, budget), times in counted)
     return paired(first, second, collapsed, noise, without)
 
 
-def _apart(counted: Sequence[tuple[Point, int]], seeds: Any) -> pd.DataFrame | None:
+def _apart(counted: Sequence[tuple[Point, int]], seeds: Callable[[], Any]) -> pd.DataFrame | None:
     """How far cells are apart on each test example, seeds x examples; None where one lacks the answer of a seed, and
     where they do not have the same examples."""
-    right = [times * cell.right(at, budget) for (cell, at, budget), times in counted]
-    if len(seeds) < MINIMUM_PAIRS or not right or any(each.empty for each in right):
+    right = [(cell.right(at, budget), times) for (cell, at, budget), times in counted]
+    if not right or any(each.empty for each, _ in right):
         return None
-    apart = sum(right[1:], right[0]).reindex(seeds)
+    rows = seeds()
+    if len(rows) < MINIMUM_PAIRS:
+        return None
+    first, *others = (times * each for each, times in right)
+    apart: pd.DataFrame = sum(others, first).reindex(rows)
     return None if apart.shape[1] < 2 or apart.isna().to_numpy().any() else apart
 
 
 def total(points: Sequence[Point], start: float = 0.0) -> Any:
     """The sum of a number and of what cells have at these places, by seed; nan where one has no run."""
-    return sum((cell.values(at, budget) for cell, at, budget in points), start)
+    values = [cell.values(at, budget) for cell, at, budget in points]
+    return values[0] if len(values) == 1 and not start else sum(values, start)
 
 
 def shared_rates(*cells: Cell) -> list[float]:

@@ -32,22 +32,26 @@ def paired(
     between seeds. `without`: where rates were chosen by the seeds, what the differences would be without one of them
     (the seed that is left out x the seeds, as fpt.sweeps.selection.tuned_without gives it for one arm).
     """
-    difference = (first - second).dropna().astype(float)
+    if isinstance(second, pd.Series) and not first.index.equals(second.index):
+        first, second = first.align(second)
+    one, other = np.asarray(first), np.asarray(second)
+    difference = pd.Series(one - other, first.index, dtype=float).dropna()
     n = len(difference)
     if n < MINIMUM_PAIRS:
         return Estimate(n=n, unit=unit)
     spread = _spread(difference, without)
-    variance, largest = float(spread.var(ddof=1)) / n, max(first.abs().max(), pd.Series(second).abs().max())
+    variance, largest = float(spread.var(ddof=1)) / n, max(np.nanmax(np.abs(each)) for each in (one, other))
     if np.ptp(spread) <= NO_SPREAD * largest:  # the t statistic is 0/0 or infinite
         exact, variance = True, 0.0
+    by_seed = difference.to_numpy()
     return Estimate(
-        float(difference.mean()),
+        float(by_seed.mean()),
         n,
         unit,
         seed_variance=variance,
         test_variance=noise,
         df=math.nan if exact else n - 1,
-        by_seed=tuple(map(float, difference)),
+        by_seed=tuple(map(float, by_seed)),
         flips=tuple(map(float, spread)) if exact else (),
     )
 
@@ -57,7 +61,10 @@ def _spread(values: "pd.Series[float]", without: pd.DataFrame | None) -> "np.nda
     own = values.to_numpy(float)
     if without is None:
         return own
-    left_out = without.reindex(index=values.index, columns=values.index).mean(axis=1).to_numpy(float)
+    if not (without.index.equals(values.index) and without.columns.equals(values.index)):
+        without = without.reindex(index=values.index, columns=values.index)
+    aligned = without.to_numpy(float)
+    left_out = np.nansum(aligned, axis=1) / (~np.isnan(aligned)).sum(axis=1)
     jackknifed = pseudo_values(float(own.mean()), left_out)
     more = jackknifed.std() > own.std() * (1 + NO_SPREAD)  # equal up to rounding where no seed changes a choice
     return jackknifed if more else own

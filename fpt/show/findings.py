@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fpt.claims.asked import PLANNED
-from fpt.claims.case import DECADES
 from fpt.claims.judge import quantifier
-from fpt.claims.verdicts import FLOORED, ROBUSTNESS, SPEAKS, read
+from fpt.claims.verdicts import DECADES, FLOORED, ROBUSTNESS, SPEAKS, read
 from fpt.claims.words import HOLDS, HOLDS_NOT
 from fpt.errors import check_known
 from fpt.papers import claim, finding, findings, paper_of, printed_ranges, table

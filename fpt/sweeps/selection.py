@@ -58,7 +58,7 @@ def chosen_by_few(runs: "pd.DataFrame", answers: "pd.DataFrame", labels: int, dr
     for draw in range(draws):
         texts = seeds[draw % len(seeds)]
         drawn = texts.iloc[source.permutation(len(texts))].groupby(level="target").head(labels)
-        chosen += _best(drawn, drawn.to_numpy(float).mean(0, keepdims=True))
+        chosen += _best(drawn.columns.to_numpy(float), drawn.to_numpy(float).mean(0, keepdims=True))
     return pd.Series(chosen, name="learning_rate")
 
 
@@ -70,7 +70,11 @@ def eligible(validation: "pd.DataFrame") -> "pd.DataFrame":
 def best_rate(validation: "pd.DataFrame") -> float | None:
     """The rate with the best mean over all seeds, ties to the smaller; None if no rate is eligible."""
     finite = eligible(validation)
-    return None if finite.columns.empty else _best(finite, finite.to_numpy(float).mean(0, keepdims=True))[0]
+    return (
+        None
+        if finite.columns.empty
+        else _best(finite.columns.to_numpy(float), finite.to_numpy(float).mean(0, keepdims=True))[0]
+    )
 
 
 def choices(validation: "pd.DataFrame") -> "pd.Series[float]":
@@ -78,13 +82,15 @@ def choices(validation: "pd.DataFrame") -> "pd.Series[float]":
     import pandas as pd
 
     grid = validation.sort_index(axis=1)
-    values = grid.to_numpy(float)
-    lost = np.isnan(values)
-    means = values
+    return pd.Series(_choices(grid.to_numpy(float), grid.columns.to_numpy(float)), index=grid.index, dtype=float)
+
+
+def _choices(values: "np.ndarray[Any, Any]", rates: "np.ndarray[Any, Any]") -> list[float]:
+    lost, means = np.isnan(values), values
     if len(values) > 1:
         means = _sums_of_others(np.where(lost, 0.0, values)) / (len(values) - 1)
         lost = lost.sum(axis=0) - lost > 0
-    return pd.Series(_best(grid, np.where(lost, -np.inf, means)), index=grid.index, dtype=float)
+    return _best(rates, np.where(lost, -np.inf, means))
 
 
 def tuned_without(validation: "pd.DataFrame", plane: "pd.DataFrame") -> "pd.DataFrame":
@@ -93,12 +99,18 @@ def tuned_without(validation: "pd.DataFrame", plane: "pd.DataFrame") -> "pd.Data
     import pandas as pd
 
     grid = validation.sort_index(axis=1)
-    values = plane.reindex_like(grid).to_numpy(float)
+    values, validated, rates = (
+        plane.reindex_like(grid).to_numpy(float),
+        grid.to_numpy(float),
+        grid.columns.to_numpy(float),
+    )
     found = np.full((len(grid), len(grid)), math.nan)
     for seed in range(len(grid)):
         others = np.delete(np.arange(len(grid)), seed)
-        places = grid.columns.get_indexer(pd.Index(choices(grid.iloc[others])))  # -1: no rate is eligible
-        found[seed, others] = np.where(places < 0, math.nan, values[others, places])
+        chosen = np.array(_choices(validated[others], rates))
+        found[seed, others] = np.where(
+            np.isnan(chosen), math.nan, values[others, rates.searchsorted(chosen) % len(rates)]
+        )
     return pd.DataFrame(found, grid.index, grid.index)
 
 
@@ -123,11 +135,11 @@ def _sums_of_others(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     return before + after
 
 
-def _best(grid: "pd.DataFrame", means: "np.ndarray[Any, Any]") -> list[float]:
-    """The rate of the best mean in each row of `means`; nan where none is finite. Equal counts in another order add up
-    differently, so means that agree in twelve digits are a tie."""
+def _best(grid: "np.ndarray[Any, Any]", means: "np.ndarray[Any, Any]") -> list[float]:
+    """The rate of a grid with the best mean in each row of `means`; nan where none is finite. Equal counts in another
+    order add up differently, so means that agree in twelve digits are a tie."""
     best = means.max(axis=1, keepdims=True)
-    rates = grid.columns.to_numpy(float)[(means >= best - SAME_MEAN * np.abs(best)).argmax(axis=1)]
+    rates = grid[(means >= best - SAME_MEAN * np.abs(best)).argmax(axis=1)]
     rates[~np.isfinite(best[:, 0])] = math.nan
     return list(map(float, rates))
 

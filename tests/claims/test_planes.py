@@ -66,14 +66,16 @@ def test_every_answer_of_the_crossing_with_its_verdict_and_the_budget_that_it_sh
     assert comparison.word == verdict
     assert f"after {budget} steps" in comparison.label
     assert comparison.budget == budget
-    assert comparison.test.mean == pytest.approx(leads[BUDGETS.index(budget)] / 100, abs=0.005)
+    assert comparison.estimate.mean == pytest.approx(leads[BUDGETS.index(budget)] / 100, abs=0.005)
 
 
 @given(leads=st.lists(st.integers(-6, 6), min_size=6, max_size=6))
 def test_the_p_of_a_crossing_is_that_of_the_budget_whose_estimate_it_shows(leads):
     (comparison,) = crossing(case("crossing", *tuned(leads)))
     least = min(comparison.supports, comparison.contradicts)
-    own = comparison.test.above(0) if comparison.supports <= comparison.contradicts else comparison.test.below(0)
+    own = (
+        comparison.estimate.above(0) if comparison.supports <= comparison.contradicts else comparison.estimate.below(0)
+    )
     assert least == pytest.approx(min(1.0, 2 * len(BUDGETS) * own)) or least == 1.0
 
 
@@ -165,7 +167,7 @@ def test_a_plane_names_its_clearest_place():
     assert first.label == "FP - UP at 1e-3 after 160 steps"
     assert (first.at, first.budget) == ("1e-3", 160)
     assert first.note == "the clearest of 18 pairs of rate and budget; significant at 1 of them"
-    assert first.test.mean == pytest.approx(0.09, abs=0.005)
+    assert first.estimate.mean == pytest.approx(0.09, abs=0.005)
 
 
 def test_what_one_place_shows_at_5_percent_is_no_verdict_of_a_plane():

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from made_cells import Made, claim, paper, study
 
-from fpt.claims import judge, registry, words
+from fpt.claims import judge, words
 from fpt.claims.by_rate import _set_words, pairs_of_rates
-from fpt.claims.case import DECADES, NATS, NOT_TESTED, Comparison, cases_of, decides
+from fpt.claims.case import NOT_TESTED, Comparison, cases_of, decides
 from fpt.claims.judge import judged
-from fpt.claims.rules import baseline_verdict, comparisons_of
+from fpt.claims.rules import KINDS, baseline_verdict, comparisons_of
 from fpt.claims.verdicts import SPEAKS, read
 from fpt.claims.words import AGAINST, FOR, OPEN
 from fpt.errors import SpecError
@@ -22,6 +22,7 @@ from fpt.papers.schema import Claim
 from fpt.results import StudyCells
 from fpt.results.baselines import Score
 from fpt.results.cells import NOT_RUN_YET, PAPER_SCALE
+from fpt.results.estimate import NATS, TIMES
 from fpt.results.losses import tuned_losses
 
 ROOT = Path(__file__).parents[2]
@@ -138,7 +139,7 @@ def _counted(monkeypatch):
 def counted(monkeypatch, examples):
     """A linear classifier that reached 80% of so many examples."""
     monkeypatch.setattr(
-        "fpt.claims.rules.known_scores", lambda task, variant: {"linear classifier": Score(0.8, examples)}
+        "fpt.claims.differences.known_scores", lambda task, variant: {"linear classifier": Score(0.8, examples)}
     )
 
 
@@ -154,22 +155,22 @@ def made(monkeypatch, kind, word):
 
 
 SAID = {FOR: words.HOLDS, AGAINST: words.HOLDS_NOT, OPEN: words.TOO_CLOSE}  # by the word of its only pair
-KINDS = sorted(registry.KINDS | registry.SINGLE)
 
 
 def test_a_function_for_every_kind_of_rule():
-    assert set(registry.KINDS) == set(schema.KINDS) - {"baseline"}
+    assert {name for name, kind in KINDS.items() if not kind.claims} == set(schema.KINDS) - {"baseline"}
     assert set(CASES) == set(KINDS)
     assert all(set(cases) == {FOR, AGAINST, OPEN} for _, _, cases in CASES.values())
 
 
 def test_a_function_of_its_own_serves_the_claims_that_name_it():
-    found = {name: set() for name in registry.SINGLE}
+    wanted = {name: set(kind.claims) for name, kind in KINDS.items() if kind.claims}
+    found = {name: set() for name in wanted}
     for name, each in claims().items():
         for rule in each.rule:
             if rule.has_function:
                 found[rule.kind].add(name)
-    assert found == {name: set(entry.claims) for name, entry in registry.SINGLE.items()}
+    assert found == wanted
 
 
 def test_an_unknown_function_is_named(monkeypatch):
@@ -178,7 +179,7 @@ def test_an_unknown_function_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize("word", [FOR, AGAINST, OPEN])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_kind_comes_to_each_word_on_a_pair(monkeypatch, kind, word):
     monkeypatch.setattr(judge, "at_floor", lambda *_: False)
     of_claim, runs = made(monkeypatch, kind, word)
@@ -195,8 +196,8 @@ def test_a_score_of_few_examples_has_an_error_of_its_own(monkeypatch):
     of_claim, runs = made(monkeypatch, "linear", FOR)
     (comparison,) = comparisons_in(of_claim, runs)
     assert comparison.word == OPEN
-    assert comparison.test.test_variance == pytest.approx(0.02**2)
-    assert comparison.test.high - comparison.test.low > 2 * 0.02
+    assert comparison.estimate.test_variance == pytest.approx(0.02**2)
+    assert comparison.estimate.high - comparison.estimate.low > 2 * 0.02
 
 
 @dataclass(frozen=True)
@@ -403,8 +404,8 @@ def test_numbers_of_the_paper_are_tested_at_its_scale_alone(monkeypatch):
 def test_a_collapsed_run_gets_no_t_test(monkeypatch):
     rows = {"a": Made({1e-3: [85, 85, 20, 85, 85, 85, 85, 85]}), "b": LOW}
     comparison = ruled(monkeypatch, BEATS, rows).comparisons[0]
-    assert comparison.test.flips
-    assert math.isnan(comparison.test.df)
+    assert comparison.estimate.flips
+    assert math.isnan(comparison.estimate.df)
     assert "1 collapsed runs, medians 8" in comparison.note
     assert "p by sign flips" in comparison.note
     assert comparison.word == OPEN  # one pair in eight the other way
@@ -427,10 +428,10 @@ def test_a_fixed_test_set_is_part_of_the_noise(monkeypatch):
     found = ruled(monkeypatch, BEATS, {"a": replace(lead, result=fixed), "b": replace(behind, result=fixed)})
     assert found.word == OPEN
     expected = (0.815 * 0.185 + 0.8 * 0.2) / 400
-    assert found.comparisons[0].test.test_variance == pytest.approx(expected, rel=0.01)
+    assert found.comparisons[0].estimate.test_variance == pytest.approx(expected, rel=0.01)
     twice = {"jump": ["a", "b", "c"]}  # b counts twice
     rows = {row: replace(made, result=fixed) for row, made in zip("abc", (LOW, HIGH, LOW), strict=True)}
-    noise = ruled(monkeypatch, twice, rows).comparisons[0].test.test_variance
+    noise = ruled(monkeypatch, twice, rows).comparisons[0].estimate.test_variance
     assert noise == pytest.approx((4 * 0.85 * 0.15 + 2 * 0.8 * 0.2) / 400, rel=0.01)
 
 
@@ -496,13 +497,14 @@ def on_a_baseline(numbers, level, task):
 
 def test_ratios_of_rates_and_of_steps_have_an_estimate(monkeypatch):
     (rates,) = ruled(monkeypatch, {"lower_rate": ["a", "b"], "by": 3}, {"a": LOWER, "b": HIGHER}).comparisons
-    assert (rates.unit, rates.estimate) == (DECADES, pytest.approx((2, 2, 2)))
+    assert rates.estimate.unit == TIMES
+    assert (rates.estimate.value, *rates.estimate.interval) == pytest.approx((100, 100, 100))
     rows = {"a": Made(arrives=[60, 65, 70]), "b": Made(arrives=[220, 225, 230])}
     (steps,) = ruled(monkeypatch, {"faster": ["a", "b"]}, rows, "steps").comparisons
-    assert steps.unit == DECADES
-    assert steps.estimate == pytest.approx([math.log10(times) for times in (4, 2, 8)])
+    assert (steps.estimate.value, *steps.estimate.interval) == pytest.approx((4, 2, 8))
+    assert judge.numbers_of(steps)["estimate"] == pytest.approx(math.log10(4))  # a file has it in decades
     never = ruled(monkeypatch, {"faster": ["a", "b"]}, rows | {"b": Made(top=80)}, "steps").comparisons[0]
-    assert never.estimate is None
+    assert judge.numbers_of(never)["unit"] == ""
 
 
 def test_a_ratio_of_rates_says_what_it_excludes(monkeypatch):
@@ -512,14 +514,16 @@ def test_a_ratio_of_rates_says_what_it_excludes(monkeypatch):
     ).comparisons
     assert comparison.word == AGAINST
     assert comparison.note == "excludes 1, 10"  # and not width / (2 alpha), which is 2
-    assert comparison.estimate[0] == pytest.approx(0.3, abs=0.02)
+    assert comparison.estimate.value == pytest.approx(2, abs=0.1)
 
 
 def test_losses_are_compared_window_by_window(monkeypatch):
     (comparison,) = ruled(monkeypatch, {"lower": ["a", "b"]}, {"a": loss(least=1.4), "b": loss()}).comparisons
-    assert comparison.unit == NATS
-    assert comparison.estimate[0] == pytest.approx(0.1, abs=0.02)
-    assert comparison.test.test_variance == pytest.approx(0, abs=1e-12)  # that a window is hard for both is no noise
+    assert comparison.estimate.unit == NATS
+    assert comparison.estimate.value == pytest.approx(0.1, abs=0.02)
+    assert comparison.estimate.test_variance == pytest.approx(
+        0, abs=1e-12
+    )  # that a window is hard for both is no noise
 
 
 def test_a_model_that_gains_nothing_leaves_a_share_of_the_gain_open(monkeypatch):
