@@ -23,8 +23,9 @@ OPTIONS = re.compile(r"\A(?:---\n.*?\n---\n|(?::[\w-]+:[^\n]*\n)*)", re.DOTALL)
 # What a cell may raise beside a guard, so that one page which cannot be run does not hide what is broken on others.
 RAISED = (FptError, NameError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError)
 ROLE = re.compile(r"\{glue:text\}`([^`]+)`")
-# A paragraph, an item, a row of a table; and within it a sentence.
-BLOCK, SENTENCE = re.compile(r"\n\s*\n|\n(?=\||[-*] |\d+\. )"), re.compile(r"(?<=[.!?])[*_)]*\s+(?=[A-Z*_(\[{])")
+# Where a paragraph, a heading, an item or a row of a table begins; and within it a sentence.
+BLOCK = re.compile(r"\n\s*\n|^#.*\n|\n(?=\||[-*] |\d+\. )", re.MULTILINE)
+SENTENCE = re.compile(r"(?<=[.!?])[*_)]*\s+(?=[A-Z*_(\[{])")
 SHOWING = ("leads", "trails", "open_")
 
 
