@@ -1,7 +1,8 @@
 """Guards: the statements that hold a page's sentences to the results, checked without building the book.
 
 A guard in a code cell is `leads(NAME=VALUE)`, `trails(NAME=VALUE)` or `open_(NAME=VALUE)` (fpt.show.said): it holds the
-sentences that show the number. What has no number of its own has `assert CONDITION, "a phrase of the page"`.
+sentences that show the number, and those of whose phrases stand before it. What is no interval has
+`assert CONDITION, "a phrase of the page"`.
 `python -m fpt.show.guards book/*.md` runs the cells of each page and lists every sentence whose guard no longer holds,
 and every phrase and number of a guard that no longer stands on its page.
 """
