@@ -195,7 +195,7 @@ def findings_table(*ids: str, rows: pd.DataFrame | None = None) -> Table:
                 "ours (points, unless named)": _measured(pairs_of(name, rows)),
                 "pairs": said[name].counts if asked.read == "" else "",
                 "verdict": said[name].word,
-                "steps": STEPS_MATTER if moved(_of_finding(name, rows)).any() else "",
+                "remark": STEPS_MATTER if moved(_of_finding(name, rows)).any() else "",
                 MADE_FOR: made_for[name],
             }
         )

@@ -1,7 +1,8 @@
 """Guards: the statements that hold a page's sentences to the results, checked without building the book.
 
 A guard in a code cell is `leads(NAME=VALUE)`, `trails(NAME=VALUE)` or `open_(NAME=VALUE)` (fpt.show.said): it holds the
-sentences that show the number. What has no number of its own has `assert CONDITION, "a phrase of the page"`.
+sentences that show the number, and those of whose phrases stand before it. What is no interval has
+`assert CONDITION, "a phrase of the page"`.
 `python -m fpt.show.guards book/*.md` runs the cells of each page and lists every sentence whose guard no longer holds,
 and every phrase and number of a guard that no longer stands on its page.
 """
@@ -23,8 +24,9 @@ OPTIONS = re.compile(r"\A(?:---\n.*?\n---\n|(?::[\w-]+:[^\n]*\n)*)", re.DOTALL)
 # What a cell may raise beside a guard, so that one page which cannot be run does not hide what is broken on others.
 RAISED = (FptError, NameError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError)
 ROLE = re.compile(r"\{glue:text\}`([^`]+)`")
-# A paragraph, an item, a row of a table; and within it a sentence.
-BLOCK, SENTENCE = re.compile(r"\n\s*\n|\n(?=\||[-*] |\d+\. )"), re.compile(r"(?<=[.!?])[*_)]*\s+(?=[A-Z*_(\[{])")
+# Where a paragraph, a heading, an item or a row of a table begins; and within it a sentence.
+BLOCK = re.compile(r"\n\s*\n|^#.*\n|\n(?=\||[-*] |\d+\. )", re.MULTILINE)
+SENTENCE = re.compile(r"(?<=[.!?])[*_)]*\s+(?=[A-Z*_(\[{])")
 SHOWING = ("leads", "trails", "open_")
 
 

@@ -4,7 +4,7 @@
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -61,42 +61,45 @@ def say(**shown: Any) -> None:
         glue(key, text, display=False)
 
 
-def leads(*phrases: str, **shown: Any) -> None:
+def leads(*told: Any, **shown: Any) -> None:
     """Show each value as `say` does, where the page says that the first arm leads: the interval must lie above 0,
     and that of a ratio above 1.
 
-    `phrases`: of sentences that rest on these values and show none of them.
-    Raises GuardError for intervals that lie elsewhere, and SpecError as `say`.
+    `told`: phrases of sentences that rest on the values and show none of them; after a phrase also values that are held
+    alike and not shown. Raises GuardError for intervals that lie elsewhere, and SpecError as `say`.
     """
-    _guarded("leads", "above {none:g}", lambda value: value.low > value.none, phrases, shown)
+    _guarded("leads", "above {none:g}", lambda value: value.low > value.none, told, shown)
 
 
-def trails(*phrases: str, **shown: Any) -> None:
+def trails(*told: Any, **shown: Any) -> None:
     """Show each value, where the page says that the first arm trails: the interval must lie below 0.
 
-    Phrases and errors as those of `leads`.
+    Phrases, further values and errors as those of `leads`.
     """
-    _guarded("trails", "below {none:g}", lambda value: value.high < value.none, phrases, shown)
+    _guarded("trails", "below {none:g}", lambda value: value.high < value.none, told, shown)
 
 
-def open_(*phrases: str, **shown: Any) -> None:
+def open_(*told: Any, **shown: Any) -> None:
     """Show each value, where the page says that it is too close to call: the interval must hold 0.
 
-    Phrases and errors as those of `leads`.
+    Phrases, further values and errors as those of `leads`.
     """
-    _guarded("open_", "on both sides of {none:g}", lambda value: value.low <= value.none <= value.high, phrases, shown)
+    _guarded("open_", "on both sides of {none:g}", lambda value: value.low <= value.none <= value.high, told, shown)
 
 
-def _guarded(
-    guard: str, place: str, holds: Callable[[Any], bool], phrases: tuple[str, ...], shown: dict[str, Any]
-) -> None:
+def _guarded(guard: str, place: str, holds: Callable[[Any], bool], told: Sequence[Any], shown: dict[str, Any]) -> None:
     say(**shown)
-    without = [name for name, value in shown.items() if not isinstance(value, Estimate)]
+    phrases = tuple(each for each in told if isinstance(each, str))
+    further = [each for each in told if not isinstance(each, str)]
+    if further and not phrases:
+        raise SpecError(f"{guard}: a value that is not shown needs a phrase of the sentence that rests on it")
+    held = shown | {f"value {number}": each for number, each in enumerate(further, 1)}
+    without = [name for name, value in held.items() if not isinstance(value, Estimate)]
     if without:
         raise SpecError(f"{guard}({', '.join(without)}): it has no interval; `say` shows it")
     failed = {
         name: f"{value}, but {guard}({name}=...) says that the interval lies {place.format(none=value.none)}"
-        for name, value in shown.items()
+        for name, value in held.items()
         if not holds(value)
     }
     if failed:

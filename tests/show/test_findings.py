@@ -110,9 +110,9 @@ def test_a_word_that_depends_on_steps_carries_a_badge(made: pd.DataFrame) -> Non
     told = "depends on steps: open after 400 in short"
     moved = made.assign(note=made["note"].where(made["study"] != "made", f"the clearest of 3; {told}"))
     assert list(findings_table(ID, "cliff", rows=made).frame.columns) == [
-        each for each in findings_table(ID, "cliff", rows=moved).frame.columns if each != "steps"
+        each for each in findings_table(ID, "cliff", rows=moved).frame.columns if each != "remark"
     ], "nothing is shown where no word moves"
-    assert list(findings_table(ID, "cliff", rows=moved).frame["steps"]) == ["depends on steps", ""]
+    assert list(findings_table(ID, "cliff", rows=moved).frame["remark"]) == ["depends on steps", ""]
     evidence = evidence_table(moved[moved["pair"] != ""])
     assert set(evidence.frame["other studies"]) == {told, ""}
     (badge, *_) = BeautifulSoup(evidence._repr_html_(), "html.parser").select("abbr.fpt-badge")

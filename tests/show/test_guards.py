@@ -92,6 +92,16 @@ def test_a_phrase_stands_for_a_sentence_without_the_number(tmp_path: Path) -> No
     assert shown(tmp_path, 'leads("It does not", d=d)', 3) == [("It does not", "the page has no such phrase")]
 
 
+def test_a_value_that_is_not_shown_is_held_under_a_phrase(tmp_path: Path) -> None:
+    assert shown(tmp_path, 'say(d=d)\ntrails("It beats it early", -d, -d)', 3) == []
+    ((phrase, why),) = shown(tmp_path, 'say(d=d)\ntrails("It beats it early", -d, d)', 3)
+    assert phrase == "It beats it early"
+    assert "value 2: 3.0 points" in why
+    assert "value 1" not in why
+    ((_, why),) = shown(tmp_path, "say(d=d)\nleads(d)", 3)
+    assert "needs a phrase" in why
+
+
 def test_a_guarded_number_that_no_sentence_shows_is_listed(tmp_path: Path) -> None:
     assert ("e", "no sentence shows this number") in shown(tmp_path, "say(d=d)\nleads(e=d)", 3)
 
