@@ -59,61 +59,72 @@ Training all beats freezing by {{glue:text}}`d`. It beats it early.
 |---|---|
 
 ```{{code-cell}} ipython3
-from fpt.results.contrasts import Contrast
+from fpt.results import contrast
 from fpt.show import leads, open_, say, trails
-d = Contrast({mean}, {mean} - 2, {mean} + 2, 8, 90, 90 - {mean}, 0.05)
+above, across = contrast("plane-minilm", "FP", "UP", at=3e-3), contrast("plane-minilm", "FP", "UP")
+below = -above
+d = {of}
 {guard}
 ```
 """
 
 
-def shown(folder: Path, guard: str, mean: float) -> list[tuple[str, str]]:
-    """What is broken on a page that shows `d`, as phrases and reasons."""
+def examples() -> dict[str, Contrast]:
+    """Contrasts whose intervals lie above 0, below 0 and on both sides of it."""
+    lead = contrast("plane-minilm", "FP", "UP", at=3e-3)
+    return {"above": lead, "below": -lead, "across": contrast("plane-minilm", "FP", "UP")}
+
+
+def shown(folder: Path, guard: str, of: str = "above") -> list[tuple[str, str]]:
+    """What is broken on a page that shows one of `examples` as `d`, as phrases and reasons."""
     path = folder / "shown.md"
-    path.write_text(SHOWN.format(guard=guard, mean=mean))
+    path.write_text(SHOWN.format(guard=guard, of=of))
     found, _ = check(path)
     assert {each.page for each in found} <= {"shown.md"}
     return [(each.phrase, each.why) for each in found]
 
 
-@pytest.mark.parametrize(("guard", "holds", "fails"), [("leads", 3, 1), ("trails", -3, -1), ("open_", 1, 3)])
-def test_a_shown_number_holds_every_sentence_that_shows_it(tmp_path: Path, guard: str, holds: int, fails: int) -> None:
+@pytest.mark.parametrize(
+    ("guard", "holds", "fails"),
+    [("leads", "above", "across"), ("trails", "below", "across"), ("open_", "across", "above")],
+)
+def test_a_shown_number_holds_every_sentence_that_shows_it(tmp_path: Path, guard: str, holds: str, fails: str) -> None:
     assert shown(tmp_path, f"{guard}(d=d)", holds) == []
     (sentence, why), (row, _) = shown(tmp_path, f"{guard}(d=d)", fails)
-    number = str(Contrast(fails, fails - 2, fails + 2, 8, 90, 90 - fails, 0.05))
+    number = str(examples()[fails])
     assert sentence == f"Training all beats freezing by {number}."
     assert row.startswith("| MNIST |")
     assert why.startswith(f"d is {number}, but {guard}(d=...)")
 
 
 def test_a_phrase_stands_for_a_sentence_without_the_number(tmp_path: Path) -> None:
-    assert shown(tmp_path, 'leads("It beats it early", d=d)', 3) == []
-    assert [phrase for phrase, _ in shown(tmp_path, 'leads("It beats it early", d=d)', 1)][-1] == "It beats it early"
-    assert shown(tmp_path, 'leads("It does not", d=d)', 3) == [("It does not", "the page has no such phrase")]
+    assert shown(tmp_path, 'leads("It beats it early", d=d)') == []
+    *_, (phrase, _) = shown(tmp_path, 'leads("It beats it early", d=d)', "across")
+    assert phrase == "It beats it early"
+    assert shown(tmp_path, 'leads("It does not", d=d)') == [("It does not", "the page has no such phrase")]
 
 
 def test_a_value_that_is_not_shown_is_held_under_a_phrase(tmp_path: Path) -> None:
-    assert shown(tmp_path, 'say(d=d)\ntrails("It beats it early", -d, -d)', 3) == []
-    ((phrase, why),) = shown(tmp_path, 'say(d=d)\ntrails("It beats it early", -d, d)', 3)
+    assert shown(tmp_path, 'say(d=d)\ntrails("It beats it early", -d, -d)') == []
+    ((phrase, why),) = shown(tmp_path, 'say(d=d)\ntrails("It beats it early", -d, d)')
     assert phrase == "It beats it early"
-    assert "value 2: 3.0 points" in why
+    assert f"value 2: {examples()['above']}" in why
     assert "value 1" not in why
-    ((_, why),) = shown(tmp_path, "say(d=d)\nleads(d)", 3)
+    ((_, why),) = shown(tmp_path, "say(d=d)\nleads(d)")
     assert "needs a phrase" in why
 
 
 def test_a_guarded_number_that_no_sentence_shows_is_listed(tmp_path: Path) -> None:
-    assert ("e", "no sentence shows this number") in shown(tmp_path, "say(d=d)\nleads(e=d)", 3)
+    assert ("e", "no sentence shows this number") in shown(tmp_path, "say(d=d)\nleads(e=d)")
 
 
 @pytest.mark.parametrize("guard", [leads, trails, open_])
 def test_what_fails_is_shown_and_what_holds_beside_it_is_not_blamed(guard: Callable[..., None]) -> None:
-    above, below, across = (Contrast(mean, mean - 2, mean + 2, 8, 90, 90 - mean, 0.05) for mean in (3, -3, 0))
     with collected() as glued, pytest.raises(GuardError) as caught:
-        guard(above=above, below=below, across=across)
-    assert {"above", "below", "across"} <= set(glued), "the page is shown with its wrong sentence"
+        guard(**examples())
+    assert set(examples()) <= set(glued), "the page is shown with its wrong sentence"
     fine = {leads: "above", trails: "below", open_: "across"}[guard]
-    assert set(caught.value.failed) == {"above", "below", "across"} - {fine}
+    assert set(caught.value.failed) == set(examples()) - {fine}
     with pytest.raises(SpecError, match="no interval"), collected():
         guard(x=3.5)
 
