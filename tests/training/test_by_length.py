@@ -242,7 +242,7 @@ def test_what_a_probe_cannot_be_is_refused_before_any_training(place) -> None:
             resolve(fields | change)
     bits = resolve(fields | {**PROBE, "task": "bit-xor", "arm": "output-random"})
     with pytest.raises(SpecError, match="'bit-xor' draws new examples"):
-        check_all([bits], place / "runs")
+        check_all([bits], place)
 
 
 def test_what_is_kept_of_each_text_is_in_the_order_of_the_texts(place) -> None:
