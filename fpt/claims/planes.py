@@ -181,17 +181,15 @@ def plane(case: Case) -> list[Comparison]:
     tests = plane_tests(first, second)
     if not tests:
         return [case.untested("no rate that both have")]
-    return [
-        _ahead_somewhere(case, first, second, tests),
-        _ahead_somewhere(case, second, first, plane_tests(second, first)),
-    ]
+    turned = {place: -test for place, test in tests.items()}
+    return [_ahead_somewhere(case, first, second, tests), _ahead_somewhere(case, second, first, turned)]
 
 
 def _ahead_somewhere(case: Case, first: Cell, second: Cell, tests: Tests) -> Comparison:
-    table = plane_table(tests)
-    leads = table[table["mean"] > 0]
-    supports = float(leads["corrected"].min()) if len(leads) else 1.0
-    significant = int((leads["corrected"] < SIGNIFICANCE).sum())
+    corrected = holm([test.p for test in tests.values()])
+    leads = [p for p, test in zip(corrected, tests.values(), strict=True) if test.value > 0]
+    supports = min(leads, default=1.0)
+    significant = sum(p < SIGNIFICANCE for p in leads)
     behind = max(test.below(case.margin) for test in tests.values())
     contradicts = 1.0 if significant else behind
     (rate, budget), test = min(tests.items(), key=lambda each: (each[1].n < MINIMUM_PAIRS, each[1].above(0)))

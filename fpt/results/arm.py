@@ -315,8 +315,7 @@ class Arm:
 
     def _rates(self, at: str | float, budget: int | None) -> "pd.Series[float]":
         """The rate by seed."""
-        choices = self.choices(budget)
-        return choices if at == TUNED else pd.Series(float(at), index=choices.index, dtype=float)
+        return self.choices(budget) if at == TUNED else pd.Series(float(at), self._diverged.index, dtype=float)
 
     def _plane(self, budget: int, column: str) -> pd.DataFrame:
         """A run that diverged before the budget stays with what it was at its end: the reported parameters are the
