@@ -148,7 +148,7 @@ def test_own_data_and_an_own_model_are_found_from_the_pages_of_the_book(
     assert list(found.results) == here  # named by checksums of the files
     assert len(here) == 2
     monkeypatch.chdir(own.parent)
-    with pytest.raises(SpecError, match="no folder models/mine"):
+    with pytest.raises(SpecError, match=r"no file mine\.npz"):
         load_runs(study.folder)
 
 
