@@ -116,7 +116,7 @@ def ratio_of_steps(over: Reach, under: Reach) -> Estimate:
 
 
 def slower(first: Reach, other: Reach, times: float) -> float:
-    """p of: `other` needs more than `times` the steps of `first` (a tie of both says nothing: it lies between steps).
+    """One-sided p of: `other` needs more than `times` the steps of `first` (a tie says nothing: it lies between steps).
 
     There must be a step from which the first is there, and `times` as many until which the other is not: two bounds,
     each of which errs with p, so twice the larger of them.
@@ -153,14 +153,15 @@ def faster(case: Case) -> list[Comparison]:
         more, less = slower(found[first], found[other], by), slower(found[other], found[first], 1 / by)
         if fine:
             more = max(more, slower(found[other], found[first], 1 / to))
-            less = min(1.0, 2 * min(less, slower(found[first], found[other], to)))
+            less = min(less, slower(found[first], found[other], to))
+        more, less = min(1.0, 2 * more), min(1.0, 2 * less)  # two-sided, as the interval
         words = f"steps of {case.label(other)} / {case.label(first)}"
         comparison = _by_steps(case, words, {row: found[row] for row in (first, other)}, more, less, fine=fine)
-        both = slower(found[first], found[other], 1.0), slower(found[other], found[first], 1.0)
+        both = min(slower(found[first], found[other], 1.0), slower(found[other], found[first], 1.0))
         comparisons.append(
             replace(
                 comparison,
-                estimate=replace(ratio_of_steps(found[other], found[first]), p_of_none=min(both)),
+                estimate=replace(ratio_of_steps(found[other], found[first]), p_of_none=min(1.0, 2 * both)),
                 limits=(by, to),
                 of=f"steps to {_goal_in_words(case)}{' on validation data' * fine}",
                 plus=case.sweeps([other]),
