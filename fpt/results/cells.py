@@ -260,7 +260,8 @@ def every_study(root: Path | None = None, origin: Origin | None = None, planned:
     for name in study_names(root):
         with left_out(name):
             cells = StudyCells(find_study(name, root), origin, planned)
-            if cells.results or (planned and cells.study.sweeps):  # this reads the study, or raises
+            is_planned = bool(planned and cells.study.sweeps)  # this reads the study, or raises
+            if is_planned or cells.results:
                 found.append(cells)
     return found
 

@@ -133,21 +133,20 @@ def test_what_is_of_adapters_is_refused_of_an_arm_without(fields, named):
         fpt.sweeps.prepare(resolve({**FIELDS, "arm": "frozen-pretrained", **fields}))
 
 
-def test_defaults_of_a_study_reach_the_arms_that_have_adapters(tmp_path):
+def test_a_study_gives_fields_of_adapters_to_arms_that_have_them(tmp_path):
     def sweeps(default, *entries):
         fields = f"{default}steps: 2, learning_rates: [1e-3], seeds: [0], compute_type: float32"
         lines = [f"  - {{task: digits, {entry}}}\n" for entry in entries]
         (tmp_path / "study.yaml").write_text(f"defaults: {{{fields}}}\nsweeps:\n{''.join(lines)}")
         return fpt.sweeps.load_study(tmp_path).sweeps
 
-    three = "arm: [frozen-pretrained, lora-pretrained, unfrozen-pretrained]"
-    assert [spec.rank for spec in sweeps("rank: 2, ", three)] == [8, 2, 8]
-    with pytest.raises(SpecError, match="frozen-pretrained has no adapters"):
-        sweeps("", "rank: 2, arm: [frozen-pretrained, lora-pretrained]")
-    heads = "arm: [output-pretrained, frozen-pretrained]", "rank: [1, 2], alpha: [8, 32], arm: lora-pretrained"
-    found = sweeps("head_rate: 1e-3, ", *heads)
-    assert [spec.head_rate for spec in found] == [None, *[1e-3] * 5]
-    assert [(spec.rank, spec.alpha) for spec in found[2:]] == [(1, 8), (1, 32), (2, 8), (2, 32)]
+    for default, entry in (("rank: 2, ", ""), ("", "rank: 2, ")):
+        with pytest.raises(SpecError, match="rank = 2: arm frozen-pretrained has no adapters"):
+            sweeps(default, f"{entry}arm: [frozen-pretrained, lora-pretrained]")
+    found = sweeps("", "arm: frozen-pretrained", "rank: [1, 2], alpha: [8, 32], arm: lora-pretrained")
+    assert [(spec.rank, spec.alpha) for spec in found[1:]] == [(1, 8), (1, 32), (2, 8), (2, 32)]
+    with pytest.raises(SpecError, match="head_rate"):
+        sweeps("head_rate: 1e-3, ", "arm: [output-pretrained, frozen-pretrained]")
 
 
 def test_peft_loads_the_adapters_that_a_sweep_keeps(tmp_path, small_backbones):

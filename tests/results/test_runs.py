@@ -168,6 +168,16 @@ def test_every_study_is_those_with_results_and_those_that_are_planned(tmp_path: 
     assert {sweep.origin for sweep in found.results.values()} == {"published"}
 
 
+def test_what_is_planned_in_a_file_that_cannot_be_read_costs_the_others_nothing(tmp_path: Path) -> None:
+    """Published results need no study file, but what is planned beside them does."""
+    for name in ("good", "bad"):
+        synthetic.finish(synthetic.workspace(tmp_path, name), inside="published")
+    (tmp_path / "runs/bad/study.yaml").write_text("sweeps: [")
+    with pytest.warns(UserWarning, match="bad is left out"):
+        assert [each.name for each in every_study(tmp_path, "published", planned=True)] == ["good"]
+    assert [each.name for each in every_study(tmp_path, "published")] == ["bad", "good"]
+
+
 @pytest.mark.parametrize(
     ("spoil", "named"),
     [
