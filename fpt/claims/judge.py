@@ -193,20 +193,19 @@ def _joined(rows: pd.DataFrame, by: Sequence[str]) -> dict[Key, tuple[float, flo
 
 
 def _with_steps(rows: pd.DataFrame) -> pd.DataFrame:
-    """The note of what speaks says where other studies of the pair have another word after other steps."""
+    """Beside what speaks, the other words that studies of the pair have after other steps."""
     sound = rows[rows["is_sound"].astype(bool) & (rows["missing"] == "")]
     said: dict[Key, dict[tuple[str, int], str]] = {}  # by contrast, the word of each study after its steps
     for (*names, study, steps), p_values in _joined(sound, [*CONTRAST, "study", "steps"]).items():
         said.setdefault(tuple(names), {})[study, steps] = words.pair_word(*p_values)
-    notes, speaks = rows["note"].copy(), sound[sound["role"] == SPEAKS]
+    told, speaks = pd.Series("", index=rows.index), sound[sound["role"] == SPEAKS]
     for row, contrast, ours in zip(
         speaks.index, _keys(speaks, CONTRAST), _keys(speaks, ["study", "steps"]), strict=True
     ):
         others = {each: word for each, word in said[contrast].items() if each[1] != ours[1]}
-        told = [f"{word} after {n:,} in {study}" for (study, n), word in others.items() if word != said[contrast][ours]]
-        if told:
-            notes[row] = "; ".join(filter(None, [notes[row], f"depends on steps: {', '.join(told)}"]))
-    return rows.assign(note=notes)
+        moved = {each: word for each, word in others.items() if word != said[contrast][ours]}
+        told[row] = ", ".join(f"{word} after {n:,} in {study}" for (study, n), word in moved.items())
+    return rows.assign(other_steps=told)
 
 
 def _with_words(rows: pd.DataFrame, rules: Mapping[int, Sequence[Rule]]) -> pd.DataFrame:

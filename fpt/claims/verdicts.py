@@ -40,7 +40,7 @@ OF_CONTRASTS = (
 )  # fmt: skip
 OF_CLAIMS = (
     "claim", "finding", "id", "contrast", "sign", "least", "most", "quantifier", "sided", "p_for", "p_against", "role",
-    "word", "pair_word", "lacking", "scale", "planned", "note",
+    "word", "pair_word", "other_steps", "lacking", "scale", "planned", "note",
 )  # fmt: skip
 COLUMNS = tuple(dict.fromkeys((*OF_CLAIMS, *OF_CONTRASTS)))
 NUMBERS = ("layers", "budget", "steps", "seeds", *NUMBERS_OF_RUNS, "sign", "least", "most", "p_for", "p_against")

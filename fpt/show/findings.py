@@ -49,8 +49,7 @@ WIDEST = 22  # characters of a row's name in one line
 MADE_FOR = "made for it"  # planned, exploratory, or changed after results
 LINE = 0.16  # inches that a line of a row's name takes
 MARKS = {HOLDS: "yes", HOLDS_NOT: "no"}
-STEPS_MATTER = "depends on steps"  # begins the note of a contrast to which other studies of its pair give another word
-TOLD = rf"({STEPS_MATTER}: [^;]*)"
+STEPS_MATTER = "depends on steps"  # of a word that other studies of its pair do not give, after other steps
 
 
 def verdict_rows() -> pd.DataFrame:
@@ -195,7 +194,7 @@ def findings_table(*ids: str, rows: pd.DataFrame | None = None) -> Table:
                 "ours (points, unless named)": _measured(pairs_of(name, rows)),
                 "pairs": said[name].counts if asked.read == "" else "",
                 "verdict": said[name].word,
-                "remark": STEPS_MATTER if moved(_of_finding(name, rows)).any() else "",
+                "remark": STEPS_MATTER if _of_finding(name, rows)["other_steps"].any() else "",
                 MADE_FOR: made_for[name],
             }
         )
@@ -248,13 +247,8 @@ def _finding(finding: Finding, said: Mapping[str, Word], rows: pd.DataFrame) -> 
 def _marked(said: Word, contrasts: pd.DataFrame) -> str:
     """A word in bold, with its counts, and a colour for those that decide; a badge where it depends on steps."""
     counts = f" <small>{explained(said.counts)}</small>" if said.counts else ""
-    badge = f" {explained(STEPS_MATTER)}" if moved(contrasts).any() else ""
+    badge = f" {explained(STEPS_MATTER)}" if contrasts["other_steps"].any() else ""
     return f'<strong class="{MARKS.get(said.word, "open")}">{explained(said.word)}</strong>{counts}{badge}'
-
-
-def moved(contrasts: pd.DataFrame) -> "pd.Series[Any]":
-    """What each contrast's note tells of another word after other steps; empty where it tells of none."""
-    return contrasts["note"].str.extract(TOLD, expand=False).fillna("")
 
 
 def _card(shown: Claim, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
@@ -318,7 +312,7 @@ def evidence_table(rows: pd.DataFrame) -> Table:
     """Contrasts of a claim, a row each: the pair, what is compared, the estimate with the 95% interval, the word, and
     where it depends on steps."""
     lines = []
-    for row, told in zip(rows.to_dict("records"), moved(rows), strict=True):
+    for row in rows.to_dict("records"):
         counted = ROLES.get(row["role"], " (robustness)")
         lines.append(
             {
@@ -327,7 +321,7 @@ def evidence_table(rows: pd.DataFrame) -> Table:
                 "estimate (95% interval)": "" if pd.isna(row["estimate"]) else str(_estimate(row)),
                 "word": f"{row['word']}{counted}",
                 MADE_FOR: row["planned"],
-                "other studies": told,
+                "other studies": f"{STEPS_MATTER}: {row['other_steps']}" if row["other_steps"] else "",
             }
         )
     return Table(pd.DataFrame(lines))

@@ -101,9 +101,8 @@ def test_the_first_study_of_the_list_speaks_and_names_what_moves_with_the_steps(
     assert found["word"][0] == words.HOLDS
     roles = dict(zip(found["study"][1:], found["role"][1:], strict=True))
     assert roles == {"long": SPEAKS, "short": ROBUSTNESS, "unlisted": ROBUSTNESS}
-    notes = dict(zip(found["study"][1:], found["note"][1:], strict=True))
-    assert notes["long"] == "depends on steps: against after 400 in short"
-    assert "depends" not in notes["short"]
+    told = dict(zip(found["study"][1:], found["other_steps"][1:], strict=True))
+    assert told == {"long": "against after 400 in short", "short": "", "unlisted": ""}
 
 
 def test_what_is_read_at_every_rate_is_read_where_there_is_a_grid(monkeypatch):

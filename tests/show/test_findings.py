@@ -107,19 +107,19 @@ def test_a_word_goes_into_prose(made: pd.DataFrame) -> None:
 
 
 def test_a_word_that_depends_on_steps_carries_a_badge(made: pd.DataFrame) -> None:
-    told = "depends on steps: open after 400 in short"
-    moved = made.assign(note=made["note"].where(made["study"] != "made", f"the clearest of 3; {told}"))
+    told = "open after 400 in short"
+    moved = made.assign(other_steps=made["other_steps"].where(made["study"] != "made", told))
     assert list(findings_table(ID, "cliff", rows=made).frame.columns) == [
         each for each in findings_table(ID, "cliff", rows=moved).frame.columns if each != "remark"
     ], "nothing is shown where no word moves"
     assert list(findings_table(ID, "cliff", rows=moved).frame["remark"]) == ["depends on steps", ""]
     evidence = evidence_table(moved[moved["pair"] != ""])
-    assert set(evidence.frame["other studies"]) == {told, ""}
+    assert set(evidence.frame["other studies"]) == {f"depends on steps: {told}", ""}
     (badge, *_) = BeautifulSoup(evidence._repr_html_(), "html.parser").select("abbr.fpt-badge")
     assert badge["title"]
     page = BeautifulSoup(cards()._repr_html_(), "html.parser")
     rows = verdict_rows()
-    noted = rows[rows["note"].str.contains("depends on steps: ")]
+    noted = rows[rows["other_steps"] != ""]
     badged = {str(card["id"]).upper() for card in page.select("details.claim") if card.select("summary .fpt-badge")}
     assert badged == set(noted["claim"]) - {""}
     heads = {str(badge.parent.parent["id"]) for badge in page.select("section > p > .fpt-badge")}
