@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
+from graphlib import TopologicalSorter
 from importlib.machinery import PathFinder
 from importlib.metadata import packages_distributions
 from itertools import pairwise
@@ -59,6 +61,37 @@ def test_functions_fit_a_screen():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or 0) - node.lineno + 1
                 assert lines <= 60, f"{source}: {node.name} has {lines} lines"
+
+
+def test_no_two_classes_share_a_name():
+    """Private ones count: a reader who searches for a name finds one thing."""
+    names = [node.name for source in SOURCES for node in ast.walk(tree(source)) if isinstance(node, ast.ClassDef)]
+    counted = Counter(name.lstrip("_") for name in names)
+    assert not [name for name, homes in counted.items() if homes > 1]
+
+
+def loaded_with(body):
+    """Every module that the statements of a module import when it is loaded: not in functions, not for types alone."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
+            isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        ):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        yield from loaded_with(ast.iter_child_nodes(node))
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    dotted = {source: ".".join(source.relative_to(ROOT).with_suffix("").parts) for source in SOURCES}
+    modules = {name.removesuffix(".__init__"): source for source, name in dotted.items()}
+    edges = {}
+    for module, source in modules.items():
+        names = loaded_with(tree(source).body)
+        edges[module] = {name if name in modules else name.rpartition(".")[0] for name in names} & modules.keys()
+    TopologicalSorter(edges).prepare()  # raises CycleError, which names the circle
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=MODULE_NAMES.get)
