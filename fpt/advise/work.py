@@ -19,11 +19,14 @@ from fpt.advise.baselines import SECONDS, baselines, names_of
 from fpt.advise.request import CONTENT, IF_TIME, PILOT_SAMPLES, SAMPLES, Request, prepared
 from fpt.advise.schedule import COARSE, PILOT_SEEDS, Machine
 from fpt.bench.cost import Measurement
+from fpt.bench.step import step_cost
 from fpt.errors import DataError, FptError, SpecError
 from fpt.files import check_writable, read_json, write_atomically, write_json
 from fpt.models import hub, tokens
 from fpt.results.baselines import LINEAR, MAJORITY
 from fpt.results.runs import arms_in, rate_text
+from fpt.sweeps import engines, run
+from fpt.sweeps.engines import local
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study, load_study
@@ -269,11 +272,9 @@ def leaked(task: "Task") -> int:
 
 def machine_of(arms: int) -> Machine:
     """Sweeps run side by side, and share the cores that are left."""
-    from fpt.sweeps.engines.local import free_slots
-
-    slots, threads = free_slots(None)
+    slots, threads = local.free_slots(None)
     if not slots[0]:  # cores, no GPUs
-        slots, threads = free_slots(max(1, len(slots) // arms))
+        slots, threads = local.free_slots(max(1, len(slots) // arms))
     return Machine(len(slots), threads)
 
 
@@ -306,8 +307,6 @@ def _check_same(wanted: Request) -> None:
 
 def _check_possible(wanted: Request, templates: "dict[str, Template]", compute_type: str, slots: int) -> None:
     """Refuse what the fastest products of this machine could not do in the time, before a single step is timed."""
-    from fpt.bench.step import step_cost
-
     recipe = wanted.one_run(wanted.arms[0], compute_type).recipe
     asked = [template for arm, template in templates.items() if arm != IF_TIME or wanted.named]
     flop = sum(step_cost(template, recipe).flop for template in asked)
@@ -382,16 +381,12 @@ def retimed(pilot: Path, rows: dict[str, Measurement], machine: Machine, seconds
 
 def train(study: Path, threads: int, bars: Bars | None) -> None:
     """Run what is not done of a study, as `fpt run` does. Raises FptError where a sweep fails."""
-    from fpt.sweeps.engines import in_order
-    from fpt.sweeps.engines.local import run_local
-    from fpt.sweeps.run import check_all
-
     todo = [spec for spec in load_study(study).sweeps if not sweep_state(spec, study).complete]
     if not todo:
         return
-    check_all(todo, study)
+    run.check_all(todo, study)
     with bars(todo, study) if bars else nullcontext() as watch:
-        failures = in_order(partial(run_local, threads=threads, watch=watch), todo, study)
+        failures = engines.in_order(partial(local.run_local, threads=threads, watch=watch), todo, study)
     if failures:
         first = failures[0]
         raise FptError(f"{title(first.spec)} failed: {first.reason} (see {first.evidence})")
