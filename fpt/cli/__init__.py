@@ -21,7 +21,17 @@ from typer.core import TyperGroup
 import fpt
 from fpt.bench.cost import benches, costs
 from fpt.cli import options
-from fpt.cli.show import SweepBars, before_numbers, console, numbers_of, plan_table, status_table, table_of, total_text
+from fpt.cli.show import (
+    SweepBars,
+    advice_screen,
+    before_numbers,
+    console,
+    numbers_of,
+    plan_table,
+    status_table,
+    table_of,
+    total_text,
+)
 from fpt.errors import FptError, SpecError
 from fpt.files import check_writable, study_folder, write_atomically
 from fpt.sweeps import engines, ledger
@@ -357,7 +367,6 @@ def advise(
     from fpt.advise.report import finished
     from fpt.advise.request import request
     from fpt.advise.work import Work
-    from fpt.cli.show import advice_screen
 
     place = ledger.workspace(root)
     options = {"target": target, "size": size, "patch": patch, "white": white, "padded": padded or None}
