@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fpt import tasks
-from fpt.bench.cost import Row, Workload
+from fpt.bench.cost import Measurement, Workload
 from fpt.sweeps.spec import SweepSpec
 
 
@@ -18,8 +18,8 @@ def fields(of: SweepSpec, **changes: Any) -> dict[str, Any]:
     return Workload.of(of).model_dump(mode="json") | measured | changes
 
 
-def row(of: SweepSpec, **changes: Any) -> Row:
-    return Row.model_validate_json(json.dumps(fields(of, **changes)))
+def row(of: SweepSpec, **changes: Any) -> Measurement:
+    return Measurement.model_validate_json(json.dumps(fields(of, **changes)))
 
 
 def bench(*rows: dict[str, Any], **changes: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import fpt
 from fpt import papers
 from fpt.claims.judge import every_question, judged
 from fpt.errors import SpecError
-from fpt.models import ARMS, BACKBONES, PARTS, POLICIES, TRANSFORMER, Arm, Backbone, Part
+from fpt.models import ARMS, BACKBONES, PARTS, POLICIES, TRANSFORMER, Backbone, Part, Treatment
 from fpt.show import named_on_pages, plot
 from fpt.sweeps.study import load_study
 from fpt.sweeps.words import labels
@@ -102,12 +102,14 @@ def _extended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "parity", PARITY)
     monkeypatch.setitem(BACKBONES, "nano", NANO)
     monkeypatch.setitem(POLICIES, "readout", ("output", "positions"))
-    monkeypatch.setitem(ARMS, "readout-random", Arm("random", "readout", "RR", "read-out, random", "#123456", "*"))
+    monkeypatch.setitem(
+        ARMS, "readout-random", Treatment("random", "readout", "RR", "read-out, random", "#123456", "*")
+    )
 
 
 def test_an_arm_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says what trains; tables have its letters, and figures its colour."""
-    made_up = Arm("pretrained", ("output", "layer_norm"), "NP", "norms, pretrained", "#123456", "*")
+    made_up = Treatment("pretrained", ("output", "layer_norm"), "NP", "norms, pretrained", "#123456", "*")
     monkeypatch.setitem(ARMS, "norms-pretrained", made_up)
     (tmp_path / "study.yaml").write_text(
         "defaults: {steps: 2, evaluations: 1, learning_rates: [1e-3], extend: 0, seeds: [0], compute_type: float32}\n"

@@ -7,9 +7,11 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
+from graphlib import TopologicalSorter
 from importlib.machinery import PathFinder
 from importlib.metadata import packages_distributions
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import pytest
@@ -35,13 +37,13 @@ def tree(source):
     return ast.parse(source.read_text(encoding="utf-8"))
 
 
-def imports(source):
-    """Every module that a file imports, at any depth, by its full name."""
-    for node in ast.walk(tree(source)):
+def imports(root):
+    """Everything that the statements below a node import, at any depth, by its full name."""
+    for node in ast.walk(root):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{source}: relative import"
+            assert node.level == 0, "a relative import"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
@@ -61,13 +63,77 @@ def test_functions_fit_a_screen():
                 assert lines <= 60, f"{source}: {node.name} has {lines} lines"
 
 
+def test_no_two_classes_share_a_name():
+    """Private ones count: a reader who searches for a name finds one thing."""
+    names = [node.name for source in SOURCES for node in ast.walk(tree(source)) if isinstance(node, ast.ClassDef)]
+    counted = Counter(name.lstrip("_") for name in names)
+    assert not [name for name, homes in counted.items() if homes > 1]
+
+
+def loaded_with(body):
+    """Every module that the statements of a module import when it is loaded: not in functions, not for types alone."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
+            isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        ):
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from imports(node)
+        yield from loaded_with(ast.iter_child_nodes(node))
+
+
+MODULES = {
+    ".".join(source.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): source for source in SOURCES
+}
+
+
+def module_of(name):
+    """The module that an import names, itself or by something in it; of a library the library."""
+    return name if name in MODULES else name.rpartition(".")[0] if name.startswith("fpt") else name.partition(".")[0]
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    edges = {module: map(module_of, loaded_with(tree(source).body)) for module, source in MODULES.items()}
+    TopologicalSorter(edges).prepare()  # raises CycleError, which names the circle
+
+
+HEAVY = {  # a tenth of a second or more, or needed by few: what a function may import
+    "PIL", "huggingface_hub", "ipykernel", "myst_nb", "nbclient", "pandas", "papermill", "psutil", "ray", "safetensors",
+    "scipy", "sklearn", "statsmodels", "torch", "torchvision", "transformers",
+}  # fmt: skip
+
+
+@functools.cache
+def heavy_with(module):
+    """The heavy libraries that are loaded with a module: with the packages that hold it and with what these import."""
+    loaded, todo = set(), [module]
+    while todo:
+        if (name := todo.pop()) not in loaded:
+            loaded.add(name)
+            todo += [name.rpartition(".")[0]] if name.rpartition(".")[0] in MODULES else []
+            todo += map(module_of, loaded_with(tree(MODULES[name]).body)) if name in MODULES else []
+    return loaded & HEAVY
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_function_imports_only_what_brings_a_heavy_library(module):
+    """All else stands at the top. But `fpt.results` reads records where neither models nor studies can be imported, and
+    `fpt.cli` starts at once."""
+    functions = [node for node in ast.walk(tree(MODULES[module])) if isinstance(node, ast.FunctionDef)]
+    for name in chain.from_iterable(map(imports, functions)):
+        if not name.startswith("fpt"):
+            assert module_of(name) in HEAVY, f"{module} imports {name} in a function"
+        elif not module.startswith(("fpt.results", "fpt.cli")):
+            assert heavy_with(module_of(name)) - heavy_with(module), f"{module} imports {name} in a function"
+
+
 @pytest.mark.parametrize("source", SOURCES, ids=MODULE_NAMES.get)
 def test_imports_point_only_left(source):
     room = source.relative_to(ROOT / "fpt").parts[0].removesuffix(".py")
     if room == "__init__":
         return  # names the rooms, and loads none
     allowed = ROOMS[: ROOMS.index(room) + 1] if room in ROOMS else ()
-    for name in imports(source):
+    for name in imports(tree(source)):
         package, _, rest = name.partition(".")
         if package == "fpt" and (target := rest.split(".")[0]) in ROOMS:
             assert target in allowed, f"{room} imports {name}"
@@ -100,7 +166,7 @@ def test_every_imported_library_is_declared():
     optional = {"ray"}  # imported only by the engine of that name
     known = packages_distributions()
     for source in [*SOURCES, *(ROOT / "notebooks").glob("*.py")]:
-        for name in imports(source):
+        for name in imports(tree(source)):
             module = name.split(".")[0]
             if module in sys.stdlib_module_names or module == "fpt" or module in optional:
                 continue

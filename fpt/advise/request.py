@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from fpt import models, tasks
 from fpt.errors import SpecError
 from fpt.models import hub, tokens
+from fpt.sweeps import run
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.tasks.tables import ENDINGS
+from fpt.training import check_room
 
 if TYPE_CHECKING:
     from fpt.models.template import Template
@@ -196,15 +198,12 @@ def prepared(wanted: Request, compute_type: str) -> "tuple[Task, dict[str, Templ
 
     Raises FptError.
     """
-    from fpt.sweeps.run import fitted, prepare
-    from fpt.training import check_room
-
     first, *others = (wanted.one_run(arm, compute_type) for arm in wanted.arms)
-    task, template = prepare(first)
+    task, template = run.prepare(first)
     if task.predictions != 1 or task.own_table == tasks.PREDICTS:
         raise SpecError(f"task {wanted.task}: one class an example can be advised on; it has {task.predictions}")
     found = {first.arm: template}
     for spec in others:
-        _, found[spec.arm] = fitted(spec, task, None)
+        _, found[spec.arm] = run.fitted(spec, task, None)
         check_room(found[spec.arm], spec.recipe, 1, None)
     return task, found

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fpt.bench.cost import Row, seconds_of
+from fpt.bench.cost import Measurement, seconds_of
 from fpt.errors import SpecError
 from fpt.sweeps.selection import beyond
 from fpt.sweeps.spec import SweepSpec
@@ -30,11 +30,11 @@ class Machine:
     overhead: float = OVERHEAD
     factors: Mapping[str, float] | None = None
 
-    def wall(self, specs: Sequence[SweepSpec], rows: Mapping[str, Row]) -> float:
+    def wall(self, specs: Sequence[SweepSpec], rows: Mapping[str, Measurement]) -> float:
         """Seconds of all sweeps, the longest first, each on the slot that is free first."""
         return makespan([self.overhead + self.seconds(spec, rows[spec.arm]) for spec in specs], self.slots)
 
-    def seconds(self, spec: SweepSpec, row: Row) -> float:
+    def seconds(self, spec: SweepSpec, row: Measurement) -> float:
         """Of one sweep's runs."""
         factor = (self.factors or {}).get(spec.arm, 1.0)
         return factor * seconds_of(spec, row.held, row.seconds, row.evaluation_seconds)

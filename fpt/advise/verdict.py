@@ -45,7 +45,7 @@ class ArmResult:
 
 
 @dataclass(frozen=True)
-class Pair:
+class Difference:
     """One arm minus another, in points. `told`: its interval does not hold 0. `needed`: seeds that would find a
     difference of the tolerance; `settles`: of half of it, so that either 0 or the tolerance is ruled out, whatever the
     difference is. None: no number up to 1,000."""
@@ -84,7 +84,7 @@ class Advice:
     tolerance: float
     arms: tuple[ArmResult, ...]
     baselines: dict[str, float]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Difference, ...]
     reason: Reason
     advised: str
     other: str
@@ -157,7 +157,7 @@ def advice(wanted: Request, cells: Mapping[str, Arm]) -> Advice:
 
 def recommendation(
     arms: Sequence[ArmResult],
-    pairs: Sequence[Pair],
+    pairs: Sequence[Difference],
     baselines: Mapping[str, float],
     beaten: Mapping[str, bool],
     tolerance: float,
@@ -191,7 +191,7 @@ def most_accurate(arms: Sequence[ArmResult]) -> ArmResult:
     return max((each for each in arms if each.rate is not None), key=lambda each: each.accuracy)
 
 
-def _loss(arm: str, best: str, pairs: Sequence[Pair]) -> Pair:
+def _loss(arm: str, best: str, pairs: Sequence[Difference]) -> Difference:
     """The best arm minus this one."""
     pair = next(each for each in pairs if {each.first, each.second} == {arm, best})
     if pair.first == best:
@@ -234,14 +234,15 @@ def _rising(cell: Arm) -> bool:
     return gain.low > 0 or (bool(gain.flips) and gain.value > 0)
 
 
-def _pair(first: str, second: str, cells: Mapping[str, Arm], tolerance: float) -> Pair:
+def _pair(first: str, second: str, cells: Mapping[str, Arm], tolerance: float) -> Difference:
     test = paired_difference([(cells[first], TUNED, None)], [(cells[second], TUNED, None)])
     apart = test.in_points
     needed, settles = (
         seeds_needed(points, apart.sd, apart.test_variance) if math.isfinite(apart.sd) else None
         for points in (tolerance, tolerance / 2)
     )
-    return Pair(first, second, apart.value, apart.low, apart.high, told=not apart.open, needed=needed, settles=settles)
+    told = not apart.open
+    return Difference(first, second, apart.value, apart.low, apart.high, told, needed, settles)
 
 
 def _beats(cells: Sequence[Arm], baseline: "pd.Series[float]", limit: float) -> bool:

@@ -18,12 +18,15 @@ from fpt.advise import schedule, words
 from fpt.advise.baselines import SECONDS, baselines, names_of
 from fpt.advise.request import CONTENT, IF_TIME, PILOT_SAMPLES, SAMPLES, Request, prepared
 from fpt.advise.schedule import COARSE, PILOT_SEEDS, Machine
-from fpt.bench.cost import Row
+from fpt.bench.cost import Measurement
+from fpt.bench.step import step_cost
 from fpt.errors import DataError, FptError, SpecError
 from fpt.files import check_writable, read_json, write_atomically, write_json
 from fpt.models import hub, tokens
 from fpt.results.baselines import LINEAR, MAJORITY
 from fpt.results.runs import arms_in, rate_text
+from fpt.sweeps import engines, run
+from fpt.sweeps.engines import local
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study, load_study
@@ -163,7 +166,7 @@ class Work:
         notes = [self.read, "The coarse grid: it says where the fine one lies."]
         write_study(wanted, wanted.pilot, specs, notes, {})
 
-    def forecast(self, specs: Sequence[SweepSpec], rows: dict[str, Row], machine: Machine) -> tuple[int, int]:
+    def forecast(self, specs: Sequence[SweepSpec], rows: dict[str, Measurement], machine: Machine) -> tuple[int, int]:
         """Steps of the coarse grid, and those that the fine one will then have with the fewest seeds."""
 
         def wall(steps: int) -> float:
@@ -237,7 +240,7 @@ class Work:
         measures = {spec.arm: ADAPTED if models.adapted(spec.trainable) else WHOLE for spec in specs}
         write_study(wanted, wanted.study, specs, notes, measures)
 
-    def check_rest(self, pilot: Study, rows: Mapping[str, Row], machine: Machine) -> None:
+    def check_rest(self, pilot: Study, rows: Mapping[str, Measurement], machine: Machine) -> None:
         """SpecError where what is left of a coarse grid, and the shortest fine one, take more than the time."""
         specs = [spec for spec in pilot.sweeps if not sweep_state(spec, pilot.folder).complete]
         fine = schedule.with_steps(pilot.sweeps, schedule.LEAST, **SAMPLES)
@@ -269,11 +272,9 @@ def leaked(task: "Task") -> int:
 
 def machine_of(arms: int) -> Machine:
     """Sweeps run side by side, and share the cores that are left."""
-    from fpt.sweeps.engines.local import free_slots
-
-    slots, threads = free_slots(None)
+    slots, threads = local.free_slots(None)
     if not slots[0]:  # cores, no GPUs
-        slots, threads = free_slots(max(1, len(slots) // arms))
+        slots, threads = local.free_slots(max(1, len(slots) // arms))
     return Machine(len(slots), threads)
 
 
@@ -306,8 +307,6 @@ def _check_same(wanted: Request) -> None:
 
 def _check_possible(wanted: Request, templates: "dict[str, Template]", compute_type: str, slots: int) -> None:
     """Refuse what the fastest products of this machine could not do in the time, before a single step is timed."""
-    from fpt.bench.step import step_cost
-
     recipe = wanted.one_run(wanted.arms[0], compute_type).recipe
     asked = [template for arm, template in templates.items() if arm != IF_TIME or wanted.named]
     flop = sum(step_cost(template, recipe).flop for template in asked)
@@ -341,15 +340,15 @@ def _is_compiled(template: "Template", spec: SweepSpec) -> bool:
     return compute.compiling_pays(template, spec.recipe, spec.runs, find_device())
 
 
-def timed(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Row]:
+def timed(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Measurement]:
     """Seconds of a step and of an evaluation of every arm, in a process like that of a sweep."""
     from fpt.bench.measure import apart
 
-    rows: list[Row] = apart(_timed_each, threads, compiled, *specs)
+    rows: list[Measurement] = apart(_timed_each, threads, compiled, *specs)
     return {spec.arm: row for spec, row in zip(specs, rows, strict=True)}
 
 
-def _timed_each(threads: int, compiled: bool, *specs: SweepSpec) -> list[Row]:
+def _timed_each(threads: int, compiled: bool, *specs: SweepSpec) -> list[Measurement]:
     import torch
 
     from fpt.bench.measure import measure
@@ -358,16 +357,17 @@ def _timed_each(threads: int, compiled: bool, *specs: SweepSpec) -> list[Row]:
     return [measure(spec, 3, 0.4, False, compiled) for spec in specs]
 
 
-def read_timing(pilot: Path) -> dict[str, Row]:
+def read_timing(pilot: Path) -> dict[str, Measurement]:
     """What was timed for the coarse grid, by arm. Raises DataError where the file is not there, or damaged."""
     path = pilot / TIMING
     try:
-        return {arm: Row.model_validate_json(json.dumps(row)) for arm, row in (read_json(path) or {})["rows"].items()}
+        rows = (read_json(path) or {})["rows"]
+        return {arm: Measurement.model_validate_json(json.dumps(row)) for arm, row in rows.items()}
     except (LookupError, AttributeError, ValidationError):
         raise DataError(f"{path} is missing or damaged: remove {pilot}, and start again") from None
 
 
-def retimed(pilot: Path, rows: dict[str, Row], machine: Machine, seconds: float | None) -> Machine:
+def retimed(pilot: Path, rows: dict[str, Measurement], machine: Machine, seconds: float | None) -> Machine:
     """The machine as the coarse grid found it. `seconds`: of all its sweeps; None where an earlier call began them."""
     found = {arm.fields["arm"]: arm for arm in arms_in(pilot, "own").values()}
     walls = {name: float(arm.result["wall_seconds"]) for name, arm in found.items()}
@@ -381,16 +381,12 @@ def retimed(pilot: Path, rows: dict[str, Row], machine: Machine, seconds: float 
 
 def train(study: Path, threads: int, bars: Bars | None) -> None:
     """Run what is not done of a study, as `fpt run` does. Raises FptError where a sweep fails."""
-    from fpt.sweeps.engines import in_order
-    from fpt.sweeps.engines.local import run_local
-    from fpt.sweeps.run import check_all
-
     todo = [spec for spec in load_study(study).sweeps if not sweep_state(spec, study).complete]
     if not todo:
         return
-    check_all(todo, study)
+    run.check_all(todo, study)
     with bars(todo, study) if bars else nullcontext() as watch:
-        failures = in_order(partial(run_local, threads=threads, watch=watch), todo, study)
+        failures = engines.in_order(partial(local.run_local, threads=threads, watch=watch), todo, study)
     if failures:
         first = failures[0]
         raise FptError(f"{title(first.spec)} failed: {first.reason} (see {first.evidence})")

@@ -17,11 +17,11 @@ FOLDER = "bench"  # below runs/
 TRAINING = 5  # examples that train for each one of validation, where no option says how many: as in CIFAR-10
 
 
-class _Record(BaseModel):
+class _Measured(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
 
-class Workload(_Record):
+class Workload(_Measured):
     """The fields of a sweep that decide what one step of one run costs, options in full."""
 
     task: str
@@ -66,7 +66,7 @@ class Workload(_Record):
         return int(self.backbone_options.get("layers") or models.backbone(self.backbone).layers) * self.width**2
 
 
-class Row(Workload):
+class Measurement(Workload):
     """What was measured for one workload. Seconds are of one step of one run, or of evaluating one example once."""
 
     arm: str
@@ -102,14 +102,14 @@ class Row(Workload):
         return self.reference_seconds and self.reference_seconds / self.seconds
 
 
-class Ceiling(_Record):
+class Ceiling(_Measured):
     """The best rates of matrix products that a device was seen to reach."""
 
     float32_flop_per_second: float
     bfloat16_flop_per_second: float
 
 
-class Bench(_Record):
+class Bench(_Measured):
     """One file of runs/bench: a device, the software, and one row per cell."""
 
     device: str
@@ -120,18 +120,18 @@ class Bench(_Record):
     git: dict[str, Any] | None = None
     versions: dict[str, str | None] = Field(default={})
     measured_utc: str = ""
-    rows: list[Row]
+    rows: list[Measurement]
 
     @property
     def title(self) -> str:
         return f"{self.device}, threads: {self.threads}"
 
-    def utilisation(self, row: Row) -> float:
+    def utilisation(self, row: Measurement) -> float:
         """The share of the device's rate of products, in the number type of the row, that the row's FLOP reached."""
         rate: float = getattr(self.ceiling, f"{row.compute_type}_flop_per_second")
         return row.flop / row.seconds / rate
 
-    def rows_like(self, other: "Bench") -> list[Row]:
+    def rows_like(self, other: "Bench") -> list[Measurement]:
         """The rows, if the same code ran on the same device; uncommitted changes leave open what the code was."""
         first, second = (bench.model_dump(exclude={"ceiling", "measured_utc", "rows"}) for bench in (self, other))
         return self.rows if first == second and not (self.git or {}).get("dirty", False) else []
@@ -169,7 +169,7 @@ class Cost:
     device: str = ""  # none: this workspace's own result
 
 
-def costs(state: SweepState, figures: Mapping[str, Sequence[Row]]) -> list[Cost]:
+def costs(state: SweepState, figures: Mapping[str, Sequence[Measurement]]) -> list[Cost]:
     """What a sweep takes, by the best source that there is: its own result, the published one, or `figures` (rows by
     device), one Cost for every device that they serve. Empty where nothing is known."""
     if state.result:
@@ -180,7 +180,7 @@ def costs(state: SweepState, figures: Mapping[str, Sequence[Row]]) -> list[Cost]
     return [cost for cost in found if cost.source == "predicted"] or found
 
 
-def forecast(spec: SweepSpec, rows: Sequence[Row], device: str = "") -> Cost | None:
+def forecast(spec: SweepSpec, rows: Sequence[Measurement], device: str = "") -> Cost | None:
     """The time by the row of the sweep's workload, else of the nearest one of its kind in proportion to tokens and
     weights: of its family, then by width, number type, tokens and runs.
 
@@ -191,7 +191,7 @@ def forecast(spec: SweepSpec, rows: Sequence[Row], device: str = "") -> Cost | N
     family = models.backbone(spec.backbone).family
     length = tasks.entry(spec.task).length(spec.variant, spec.task_options)
 
-    def distance(row: Row) -> tuple[bool, bool, float, bool, float, int]:
+    def distance(row: Measurement) -> tuple[bool, bool, float, bool, float, int]:
         return (
             not row.serves(spec, workload),
             models.backbone(row.backbone).family != family,

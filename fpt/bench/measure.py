@@ -27,7 +27,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from fpt import models, tasks
-from fpt.bench.cost import FOLDER, Bench, Ceiling, Row, Workload, read
+from fpt.bench.cost import FOLDER, Bench, Ceiling, Measurement, Workload, read
 from fpt.bench.reference import Reference, comparable
 from fpt.errors import DataError, FptError, SpecError
 from fpt.files import check_writable, write_json
@@ -114,7 +114,7 @@ class Timing(NamedTuple):
     compiled: bool
 
 
-def measure(spec: SweepSpec, rounds: int, seconds: float, compared: bool = True, compiled: bool = False) -> Row:
+def measure(spec: SweepSpec, rounds: int, seconds: float, compared: bool = True, compiled: bool = False) -> Measurement:
     """The fleet of the spec's grid beside the reference, in turns of about `seconds`.
 
     A row that is not `compared`, or whose arm, task or family of backbones the reference does not run, has no reference
@@ -137,7 +137,7 @@ def measure(spec: SweepSpec, rounds: int, seconds: float, compared: bool = True,
     turns = in_turns(sides, rounds, seconds, device)
     fleet_time, *reference_time = (median(times) for times in zip(*turns, strict=True))
     split = fleet.splits[0]
-    return Row(
+    return Measurement(
         **workload.model_dump(),
         arm=spec.arm,
         inputs=inputs,
@@ -340,7 +340,7 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
     return result.model_copy(update={"rows": rows})
 
 
-def measure_here(specs: Sequence[SweepSpec], log: Callable[[str], None]) -> list[Row]:
+def measure_here(specs: Sequence[SweepSpec], log: Callable[[str], None]) -> list[Measurement]:
     """Rows made here and now, one for each workload of `specs`, with random weights. A workload for which memory does
     not suffice is logged and left out."""
     workloads = {Workload.of(spec): spec for spec in specs}.values()
@@ -351,7 +351,7 @@ def measure_here(specs: Sequence[SweepSpec], log: Callable[[str], None]) -> list
     return list(_each_apart(alone, log))
 
 
-def _each_apart(wanted: Sequence[tuple[str, Timing]], log: Callable[[str], None]) -> Iterator[Row]:
+def _each_apart(wanted: Sequence[tuple[str, Timing]], log: Callable[[str], None]) -> Iterator[Measurement]:
     """The rows of `wanted`, by title. One that cannot be measured is logged instead."""
     for number, (name, timing) in enumerate(wanted, start=1):
         log(f"{number} of {len(wanted)}: {name}")

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from fpt.files import write_atomically
+from fpt.models import ARMS, BACKBONES, FOUR, build, trainable_groups
+from fpt.results import sizes
+from fpt.tasks import load
 
 FILE = Path(__file__).with_name("counted.json")
 MNIST_CLASSES = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)  # of the 60,000 training images
@@ -31,8 +34,6 @@ def count() -> dict[str, Any]:
     and `new_positions_learn`: by what trains and by arm. `long_lists`: the share of lists that are cut. `mnist`:
     images of the training and the validation part, and of each class in the latter.
     """
-    from fpt.models import ARMS, FOUR
-    from fpt.results import sizes
     from fpt.tasks.listops import CLOSE, CUT, LONG, generate
 
     names = sizes.SIZES.values()
@@ -54,7 +55,7 @@ def _token_shapes() -> dict[str, list[int]]:
     """As the tasks are loaded here; images are blank."""
     import torch
 
-    from fpt.tasks import homology, listops, load
+    from fpt.tasks import homology, listops
     from fpt.tasks.pixels import Pixels
 
     images = {
@@ -74,9 +75,6 @@ def tokens_mix(trainable: str) -> bool:
     """Whether a token's prediction depends on other tokens where every attention tensor that does not train is zero."""
     import torch
 
-    from fpt.models import build
-    from fpt.tasks import load
-
     task, source = load("digits"), torch.Generator().manual_seed(0)
     template = build(task, backbone="tiny-lm", init="random", trainable=trainable)
     for name, parameter in template.module.named_parameters():
@@ -91,9 +89,6 @@ def tokens_mix(trainable: str) -> bool:
 def new_positions_learn(init: str, trainable: str | Sequence[str]) -> bool:
     """Whether all positions train where a task has more tokens than tiny-lm was pretrained on."""
     import torch
-
-    from fpt.models import BACKBONES, build, trainable_groups
-    from fpt.tasks import load
 
     if "positions" not in trainable_groups(trainable, "tiny-lm"):
         return False  # new ones would stay as they were drawn

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from fpt.claims.case import Case, Comparison, of_test
+from fpt.models import backbone
 from fpt.results.baselines import untouched_loss
 from fpt.results.estimate import Estimate
 from fpt.results.losses import lower_loss, tuned_losses
@@ -48,8 +49,6 @@ def fall_of_ratio(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list
 
 def exponent_in_width(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list[Comparison]:
     """The exponent of the ratio in width, of an arm and full training at each of the widths."""
-    from fpt.models import backbone
-
     by_width = {}
     for first, second in zip(plus, minus, strict=True):
         if (planes := _losses(case, [first], [second])) is None:

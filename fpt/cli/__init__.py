@@ -21,10 +21,22 @@ from typer.core import TyperGroup
 import fpt
 from fpt.bench.cost import benches, costs
 from fpt.cli import options
-from fpt.cli.show import SweepBars, before_numbers, console, numbers_of, plan_table, status_table, table_of, total_text
+from fpt.cli.show import (
+    SweepBars,
+    advice_screen,
+    before_numbers,
+    console,
+    numbers_of,
+    plan_table,
+    status_table,
+    table_of,
+    total_text,
+)
 from fpt.errors import FptError, SpecError
 from fpt.files import check_writable, study_folder, write_atomically
-from fpt.sweeps import ledger
+from fpt.sweeps import engines, ledger
+from fpt.sweeps import publish as publishing
+from fpt.sweeps.engines import local, ray
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.study import Study, load_study
 from fpt.sweeps.words import title
@@ -147,16 +159,13 @@ def run(
         console.print(f"{escape(opened_study.name)}: {len(chosen) - len(todo)} of {len(chosen)} sweeps done")
         if not todo:
             return
-        from fpt.sweeps.engines import in_order
-        from fpt.sweeps.engines.local import run_local
-        from fpt.sweeps.engines.ray import run_ray
         from fpt.sweeps.run import check_all
 
         with console.status("checking data, weights and disk"):
             check_all(todo, opened_study.folder)
         with SweepBars(todo, opened_study.folder) as watch:
-            start = partial(run_ray, address=address) if engine is Engine.RAY else run_local
-            failures = in_order(partial(start, threads=threads, watch=watch), todo, opened_study.folder)
+            start = partial(ray.run_ray, address=address) if engine is Engine.RAY else local.run_local
+            failures = engines.in_order(partial(start, threads=threads, watch=watch), todo, opened_study.folder)
     for failure in failures:
         stderr.print(f"failed: {title(failure.spec)}", style="red", markup=False)
         stderr.print(f"  {failure.reason}\n  see {failure.evidence}", markup=False, soft_wrap=True)
@@ -212,7 +221,6 @@ def publish(
     rows of papers' tables, they are read. What STUDY has no longer goes to runs/archive."""
     from fpt.results.mapping import write_mapping
     from fpt.results.runs import loaded_studies
-    from fpt.sweeps import publish as publishing
 
     if (study is None) is not mapping or (mapping and partial):
         raise FptError("fpt publish: name a STUDY, or give --mapping alone")
@@ -359,7 +367,6 @@ def advise(
     from fpt.advise.report import finished
     from fpt.advise.request import request
     from fpt.advise.work import Work
-    from fpt.cli.show import advice_screen
 
     place = ledger.workspace(root)
     options = {"target": target, "size": size, "patch": patch, "white": white, "padded": padded or None}

@@ -11,6 +11,8 @@ from fpt import models, tasks
 from fpt.errors import WeightsError
 from fpt.models import BACKBONES, Backbone
 from fpt.models.weights import local_folder, missing, packaged, verify
+from fpt.sweeps.engines.local import cores
+from fpt.sweeps.provenance import device_name
 
 Finding = tuple[str, str, str]  # what, what was found, how to get it
 MISSING, ALTERED, NONE = "not here", "altered", "none exist"  # what is found of weights, other than their place
@@ -26,9 +28,6 @@ def findings() -> Iterator[Finding]:
 
 def _machine() -> Iterator[Finding]:
     import torch
-
-    from fpt.sweeps.engines.local import cores
-    from fpt.sweeps.provenance import device_name
 
     devices = [device_name(f"cuda:{index}") for index in range(torch.cuda.device_count())]
     yield "device", ", ".join(devices) or device_name("cpu"), "" if devices else "no GPU; the laptop studies need none"

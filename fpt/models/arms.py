@@ -68,8 +68,9 @@ GREY = "#808080"  # of what has no colour of its own; legible on white and on bl
 
 
 @dataclass(frozen=True)
-class Arm:
-    """An initialisation, and a policy or groups that train. Figures draw it by letters, label, colour and marker."""
+class Treatment:
+    """What the runs of an arm have in common: an initialisation, and a policy or groups that train. Figures draw it by
+    letters, label, colour and marker."""
 
     init: str
     trainable: str | tuple[str, ...]
@@ -86,21 +87,21 @@ class Arm:
 
 # The colours are those of Okabe and Ito, and light tints of them. Blues are frozen, oranges unfrozen, greens adapted;
 # dark is pretrained, light is random.
-ARMS: dict[str, Arm] = {
+ARMS: dict[str, Treatment] = {
     # Rothermel et al. 2021, section 3
-    "frozen-pretrained": Arm("pretrained", "fpt", "FP", "frozen pretrained", "#0072B2", "o"),
-    "frozen-random": Arm("random", "fpt", "FR", "frozen random", "#56B4E9", "s"),
-    "unfrozen-pretrained": Arm("pretrained", "all", "UP", "unfrozen pretrained", "#D55E00", "^"),
-    "unfrozen-random": Arm("random", "all", "UR", "unfrozen random", "#E69F00", "D"),
+    "frozen-pretrained": Treatment("pretrained", "fpt", "FP", "frozen pretrained", "#0072B2", "o"),
+    "frozen-random": Treatment("random", "fpt", "FR", "frozen random", "#56B4E9", "s"),
+    "unfrozen-pretrained": Treatment("pretrained", "all", "UP", "unfrozen pretrained", "#D55E00", "^"),
+    "unfrozen-random": Treatment("random", "all", "UR", "unfrozen random", "#E69F00", "D"),
     # adapters (Hu et al. 2021), and what they are compared with
-    "lora-pretrained": Arm("pretrained", "lora", "LP", "LoRA pretrained", "#009E73", "v"),
-    "lora-random": Arm("random", "lora", "LR", "LoRA random", "#66C2A5", "<"),
-    "fpt-lora-pretrained": Arm("pretrained", "fpt-lora", "FLP", "frozen with LoRA, pretrained", "#5E8C31", ">"),
-    "matrices-pretrained": Arm("pretrained", "matrices", "MP", "matrices only, pretrained", "#CC79A7", "X"),
+    "lora-pretrained": Treatment("pretrained", "lora", "LP", "LoRA pretrained", "#009E73", "v"),
+    "lora-random": Treatment("random", "lora", "LR", "LoRA random", "#66C2A5", "<"),
+    "fpt-lora-pretrained": Treatment("pretrained", "fpt-lora", "FLP", "frozen with LoRA, pretrained", "#5E8C31", ">"),
+    "matrices-pretrained": Treatment("pretrained", "matrices", "MP", "matrices only, pretrained", "#CC79A7", "X"),
     # on texts in the model's own tokens, as people fine-tune: embeddings train too, or norms and head alone
-    "whole-pretrained": Arm("pretrained", "whole", "WP", "full training, embeddings too", "#B22222", "d"),
-    "whole-random": Arm("random", "whole", "WR", "from scratch, embeddings too", "#8C6D1F", "h"),
-    "norms-pretrained": Arm("pretrained", "norms", "NP", "norms and head", "#4B6FD6", "p"),
+    "whole-pretrained": Treatment("pretrained", "whole", "WP", "full training, embeddings too", "#B22222", "d"),
+    "whole-random": Treatment("random", "whole", "WR", "from scratch, embeddings too", "#8C6D1F", "h"),
+    "norms-pretrained": Treatment("pretrained", "norms", "NP", "norms and head", "#4B6FD6", "p"),
 }
 # What else than a frozen arm a policy without an arm of its own trains, as figures say it.
 TOO = {
@@ -141,7 +142,7 @@ class Adapters:
 ADAPTERS = tuple(field.name for field in fields(Adapters))  # fields of a sweep too
 
 
-def arm(name: str) -> Arm:
+def arm(name: str) -> Treatment:
     """The arm `name`: an entry of ARMS, by its letters or its short name (SHORT) too, or any combination by
     `<policy>-<init>` or `<group>+<group>-<init>`.
 
@@ -153,9 +154,9 @@ def arm(name: str) -> Arm:
     trainable, _, init = str(name).rpartition("-")
     groups = tuple(trainable.split("+"))
     if init in INITS and trainable in POLICIES:
-        return Arm(init, trainable, name, f"frozen {init}, {TOO[trainable]}" if trainable in TOO else name)
+        return Treatment(init, trainable, name, f"frozen {init}, {TOO[trainable]}" if trainable in TOO else name)
     if init in INITS and all(group in nameable() for group in groups):
-        return Arm(init, groups, name, name)
+        return Treatment(init, groups, name, name)
     forms = f"Or by letters ({', '.join(entry.letters for entry in ARMS.values())}), or {', '.join(SHORT)}. "
     forms += f"Or <policy>-<init>, with a policy of {', '.join(POLICIES)}; or <group>+<group>-<init>."
     raise SpecError(f"{unknown('arm', name, ARMS)} {forms}")

@@ -15,6 +15,7 @@ from typing import Any
 from fpt.errors import SpecError, WeightsError, check_known
 from fpt.files import from_workspace, known_sha256
 from fpt.models.catalogue import BACKBONES, WIDTHS, Backbone
+from fpt.models.families import family
 from fpt.tasks import BYTES
 
 HUB = "hub:"
@@ -139,8 +140,6 @@ def tiny(name: str) -> Backbone:
 
     Raises SpecError for an unknown backbone.
     """
-    from fpt.models.families import family
-
     entry = backbone(name)
     symbols = {"vocab_size": BYTES} if entry.predicts_bytes else {}  # it reads and predicts them by its own table
     return replace(

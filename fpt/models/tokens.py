@@ -16,6 +16,8 @@ from fpt.errors import SpecError, WeightsError
 from fpt.files import check_sha256, known_sha256
 from fpt.models import hub
 from fpt.models.catalogue import BACKBONES, Backbone
+from fpt.models.families import family
+from fpt.models.weights import local_folder, missing, packaged, quiet_library
 
 if TYPE_CHECKING:
     from fpt.tasks.task import Task
@@ -113,7 +115,6 @@ def reader(backbone: str) -> "Reader":
 
 def _window(entry: Backbone, most: int) -> int:
     """How many tokens, up to `most`, the backbone reads at once."""
-    from fpt.models.families import family
     from fpt.models.trial import longest
 
     if entry.found is not None:
@@ -125,8 +126,6 @@ def _fetched(backbone: str) -> Path:
     """The folder of a row's tokenizer: that of its weights here, else the hub's cache. WeightsError where it cannot be
     had, or is another one."""
     from huggingface_hub import hf_hub_download
-
-    from fpt.models.weights import local_folder, missing
 
     row, folder = hub.backbone(backbone), local_folder(backbone)
     if folder is None or not (folder / FILES[0]).is_file():
@@ -144,8 +143,6 @@ def _fetched(backbone: str) -> Path:
 
 def _packaged(backbone: str, expected: str) -> Path:
     """The GGUF file of the backbone's package. WeightsError where the package is missing, or holds another file."""
-    from fpt.models.weights import missing, packaged
-
     if (file := packaged(backbone)) is None:
         raise WeightsError(missing(backbone, "its tokenizer is read from the GGUF file of its package"))
     check_sha256(file, expected, "install its package again", WeightsError)
@@ -158,7 +155,6 @@ def _loaded(place: Path) -> Any:
     from transformers import AutoTokenizer
 
     from fpt.models.families.library import BROKEN
-    from fpt.models.weights import quiet_library
 
     folder, how = (place.parent, {"gguf_file": place.name}) if place.is_file() else (place, {})
     try:

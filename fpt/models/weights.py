@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from safetensors import SafetensorError, safe_open
+
 from fpt.errors import WeightsError
 from fpt.files import check_sha256, known_sha256
 from fpt.models import hub
@@ -176,7 +178,6 @@ def pretrained_state(backbone: str) -> "dict[str, Tensor]":
     announces.
     """
     import torch
-    from safetensors import SafetensorError
 
     from fpt.models.families.library import BROKEN
 
@@ -204,7 +205,6 @@ def pretrained_state(backbone: str) -> "dict[str, Tensor]":
 def check_header(backbone: str) -> None:
     """Refuse (WeightsError) a file with other shapes than config.json announces, before memory is taken for these."""
     import torch
-    from safetensors import SafetensorError, safe_open
     from transformers import AutoModel
 
     from fpt.models.families.library import BROKEN
@@ -231,8 +231,6 @@ def _misshapen(file: Path, name: str, given: Sequence[int], announced: Sequence[
 
 def _types(file: Path) -> dict[str, str]:
     """The type of the numbers of every tensor in a safetensors file, as its header says."""
-    from safetensors import safe_open
-
     with safe_open(file, "pt") as opened:
         return {name: opened.get_slice(name).get_dtype() for name in opened.keys()}  # noqa: SIM118 - no mapping
 
@@ -282,8 +280,6 @@ def _prefix(unexpected: Sequence[str], missing: Iterable[str]) -> str:
 def _is_mask(file: Path, name: str) -> bool:
     """Whether a tensor says who attends to whom, or is the value that hides a token: constants, which older versions of
     the library saved beside the parameters. A mask is square and has two values; no trained matrix has."""
-    from safetensors import safe_open
-
     with safe_open(file, "pt") as opened:
         tensor = opened.get_tensor(name)
     if tensor.numel() == 1:
@@ -346,7 +342,6 @@ def _check_not_zero(file: Path | None, state: "Mapping[str, Tensor]") -> None:
 
 def kept_state(path: Path) -> "dict[str, Tensor]":
     """The backbone's weights that a sweep kept, under the library's names; raises WeightsError if it cannot be read."""
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:

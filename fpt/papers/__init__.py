@@ -9,7 +9,7 @@ from typing import Any
 
 from fpt.documents import line_of, read_model
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers.schema import BASELINES, GAP, Claim, Finding, Number, Paper, Rule, Table
+from fpt.papers.schema import BASELINES, GAP, Claim, Finding, Number, Paper, PaperTable, Rule
 
 FOLDERS = [Path(__file__).parent]  # every .yaml file in them is a paper
 
@@ -128,7 +128,7 @@ def _check_owned(known: Mapping[str, Paper], owners: Mapping[str, str]) -> None:
                 )
 
 
-def _check_place(place: Number, read: Table, source: str) -> None:
+def _check_place(place: Number, read: PaperTable, source: str) -> None:
     """Raises SpecError for a printed number of a row that its table does not have."""
     for row in (place.row, *place.minus):
         check_known(f"row of {place.table}", row, read.rows, source)
@@ -222,7 +222,7 @@ def _read_by(rule: Rule) -> Iterator[Any]:
         yield [row, paper.rows[row].fields, read.rows[row].model_dump(mode="json", exclude={"ours"})]
 
 
-def table(name: str) -> Table:
+def table(name: str) -> PaperTable:
     """One table by id, e.g. lu-table-2. Raises SpecError for an unknown id."""
     tables = {key: each for paper in papers().values() for key, each in paper.tables.items()}
     check_known("table", name, tables)

@@ -226,7 +226,7 @@ class Row(_Strict):
         return _gathered(data, "fields", {"label", "scale"})
 
 
-class Table(_Strict):
+class PaperTable(_Strict):
     """One table or figure of a paper: rows on tasks."""
 
     id: str = ""
@@ -277,7 +277,7 @@ class Paper(_Strict):
     rates: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]] = {}
     tasks: dict[str, Fields] = {}
     rows: dict[str, Row] = {}
-    tables: dict[str, Table] = {}
+    tables: dict[str, PaperTable] = {}
     claims: dict[str, Claim] = {}
     findings: dict[str, Finding] = {}
 

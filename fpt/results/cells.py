@@ -17,7 +17,7 @@ from fpt.results.runs import BEFORE, Origin, arms_in, find_study, left_out, stud
 from fpt.results.stats import MINIMUM_PAIRS, example_noise, paired
 
 if TYPE_CHECKING:
-    from fpt.papers.schema import Paper, Printed, Table
+    from fpt.papers.schema import Paper, PaperTable, Printed
     from fpt.sweeps.spec import SweepSpec
     from fpt.sweeps.study import Study
 
@@ -36,7 +36,7 @@ class TableCell:
     none.
     """
 
-    table: "Table"
+    table: "PaperTable"
     row: str
     task: str
     stands_for: tuple[str, ...] = ()
@@ -216,7 +216,7 @@ class StudyCells:
             return False
         return not self.planned or all(spec.folder_name in self.results for spec in self.study.sweeps)
 
-    def cells(self, table: "Table") -> list[TableCell]:
+    def cells(self, table: "PaperTable") -> list[TableCell]:
         """The rows of the table, in its order, on every task on which the study has a sweep for them."""
         if table.id not in self._known:
             found = {(cell.row, cell.task): cell for cell in self._served(table)}
@@ -228,7 +228,7 @@ class StudyCells:
             self._known[table.id] = [replace(cell, goal=goals.get(cell.task)) for cell in cells]
         return self._known[table.id]
 
-    def _served(self, table: "Table") -> Iterable[TableCell]:
+    def _served(self, table: "PaperTable") -> Iterable[TableCell]:
         """By runs/rows.csv, what published arms serve."""
         for line in served(self.folder.parent / ROWS, self.name, table.id):
             arm = self.results.get(line["sweep"])
@@ -237,14 +237,14 @@ class StudyCells:
                 of = replace(arm, of="gap") if table.kind == "gap" else arm
                 yield TableCell(table, line["row"], arm.task, stands_for, of, scale=line["scale"], study=self.name)
 
-    def _planned(self, table: "Table") -> Iterable[TableCell]:
+    def _planned(self, table: "PaperTable") -> Iterable[TableCell]:
         """By the study file, what its sweeps serve or are to serve."""
         for each in self.study.planned(table):
             arm = self.results.get(each.spec.folder_name)
             of = replace(arm, of="gap") if arm and table.kind == "gap" else arm
             yield TableCell(table, each.row, each.task, each.stands_for, of, each.spec, each.scale, self.name)
 
-    def by_task(self, table: "Table") -> dict[str, dict[str, TableCell]]:
+    def by_task(self, table: "PaperTable") -> dict[str, dict[str, TableCell]]:
         """Task -> row -> cell, for the tasks on which at least one row has a sweep."""
         found: dict[str, dict[str, TableCell]] = {}
         for cell in self.cells(table):

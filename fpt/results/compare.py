@@ -27,7 +27,7 @@ from fpt.results.stats import (
     seeds_needed,
     welch,
 )
-from fpt.results.table import LARGEST, Columns, Table, columns, rows_where, table_of
+from fpt.results.table import LARGEST, Columns, GroupedRuns, columns, rows_where, table_of
 from fpt.results.tuned import Reading, Tuned, means_of_others, tuned, tuned_spread
 from fpt.sweeps import selection
 from fpt.tasks.tables import few
@@ -233,7 +233,7 @@ def _check_options(named: Columns, unpaired: bool, test_examples: int | None, te
             raise SpecError(f"--test-share {test_share:g} is for pairs of folds or splits: leave out {name}")
 
 
-def _whole(table: Table, test_examples: int | None) -> float:
+def _whole(table: GroupedRuns, test_examples: int | None) -> float:
     """The score of an arm that misses nothing: 1 where all scores are fractions, else 100."""
     planes = [runs.scores.to_numpy(float).ravel() for by_arm in table.arms.values() for runs in by_arm.values()]
     scores = np.concatenate(planes)
@@ -246,7 +246,7 @@ def _whole(table: Table, test_examples: int | None) -> float:
     return whole
 
 
-def _compared(table: Table, arms: Mapping[str, Mapping[str, Tuned]], rules: Rules) -> Compared:
+def _compared(table: GroupedRuns, arms: Mapping[str, Mapping[str, Tuned]], rules: Rules) -> Compared:
     rows, shared = [], []
     for group, by_arm in arms.items():
         for first, second in combinations(by_arm, 2):
@@ -282,7 +282,7 @@ def _compared(table: Table, arms: Mapping[str, Mapping[str, Tuned]], rules: Rule
     )
 
 
-def _check_seeds(table: Table, group: str, two: Mapping[str, Tuned], rules: Rules) -> None:
+def _check_seeds(table: GroupedRuns, group: str, two: Mapping[str, Tuned], rules: Rules) -> None:
     """SpecError for a seed that one of two arms lacks, unless runs are no pairs."""
     one, other = (arm.runs.scores.index for arm in two.values())
     if rules.unpaired or one.equals(other):
@@ -393,14 +393,14 @@ def _holm(p_values: "pd.Series[float]") -> "pd.Series[float]":
     return pd.Series(holm(list(tested)), tested.index, dtype=float).reindex(p_values.index)
 
 
-def _refuse_untested(table: Table, arms: Mapping[str, Mapping[str, Tuned]], contrasts: pd.DataFrame) -> None:
+def _refuse_untested(table: GroupedRuns, arms: Mapping[str, Mapping[str, Tuned]], contrasts: pd.DataFrame) -> None:
     if lost := list(_without_score(table, arms)):
         raise SpecError(f"no two arms can be compared. {lost[0]}")
     most = contrasts["n"].max() if len(contrasts) else 0
     raise SpecError(f"no two arms have {MINIMUM_PAIRS} seeds, but {most} at most: too few for intervals")
 
 
-def _flips(table: Table, rates: pd.DataFrame, rules: Rules) -> Iterator[dict[str, Any]]:
+def _flips(table: GroupedRuns, rates: pd.DataFrame, rules: Rules) -> Iterator[dict[str, Any]]:
     """The neighbours among the settings that two arms share, in one hyperparameter, between which the order flips."""
     sign = -1 if rules.lower_is_better else 1
     for (group, first, second), rows in rates[rates["mean"].fillna(0) != 0].groupby(["within", "first", "second"]):
@@ -437,7 +437,7 @@ def _joined(contrasts: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*JOINED])
 
 
-def _arms(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> pd.DataFrame:
+def _arms(table: GroupedRuns, arms: Mapping[str, Mapping[str, Tuned]]) -> pd.DataFrame:
     """A row an arm (and group): its settings, the choices of its seeds, and the ends of the grid among these."""
     rows = []
     for group, by_arm in arms.items():
@@ -461,7 +461,7 @@ def _arms(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def _ends(table: Table, arm: Tuned) -> list[str]:
+def _ends(table: GroupedRuns, arm: Tuned) -> list[str]:
     """The ends of the grid that some seed's choice is, by hyperparameter: "lr high"."""
     found = []
     for name in table.settings:
@@ -474,7 +474,7 @@ def _ends(table: Table, arm: Tuned) -> list[str]:
     return found
 
 
-def _runs_frame(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> pd.DataFrame:
+def _runs_frame(table: GroupedRuns, arms: Mapping[str, Mapping[str, Tuned]]) -> pd.DataFrame:
     """Every run that was read, and whether it is at its own seed's choice."""
     frames = []
     for group, by_arm in arms.items():
@@ -492,7 +492,7 @@ def _runs_frame(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> pd.Dat
     return found.assign(setting=found["place"].map(names))
 
 
-def _without_score(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> Iterator[str]:
+def _without_score(table: GroupedRuns, arms: Mapping[str, Mapping[str, Tuned]]) -> Iterator[str]:
     """The arms that have a seed whose run at its choice has no score."""
     for group, by_arm in arms.items():
         for name, arm in by_arm.items():
@@ -510,12 +510,12 @@ def _without_score(table: Table, arms: Mapping[str, Mapping[str, Tuned]]) -> Ite
             yield f"{_where(table, group, name)} is not compared where it is tuned: for {pair} {seed} {why}"
 
 
-def _where(table: Table, group: str, arm: str) -> str:
+def _where(table: GroupedRuns, group: str, arm: str) -> str:
     return f"{arm} ({group})" if table.columns.within else arm
 
 
 def _notes(
-    table: Table,
+    table: GroupedRuns,
     arms: Mapping[str, Mapping[str, Tuned]],
     of_arms: pd.DataFrame,
     contrasts: pd.DataFrame,
@@ -553,7 +553,7 @@ def _share_none(contrasts: pd.DataFrame, rates: pd.DataFrame) -> Iterator[str]:
             yield pair_text(row)
 
 
-def _notes_of(table: Table, rows: Sequence[Mapping[Hashable, Any]]) -> Iterator[str]:
+def _notes_of(table: GroupedRuns, rows: Sequence[Mapping[Hashable, Any]]) -> Iterator[str]:
     """What there is to say of one arm, in all groups together."""
     name, tuned, pair = rows[0]["arm"], ", ".join(table.columns.tune), ", ".join(table.columns.pair)
     if lacking := _listed(rows, lambda row: ", ".join(f"{at} ({pair} {of})" for at, of in row["incomplete"].items())):

@@ -5,18 +5,14 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fpt.documents import read_model
 
 FILE = Path(__file__).with_name("pairs.yaml")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Pair(_Strict):
+class Pair(BaseModel, frozen=True, extra="forbid"):
     """When a pair was listed, and when its first sweep began."""
 
     listed: datetime
@@ -31,14 +27,14 @@ class Pair(_Strict):
         return self.started is None or self.listed <= self.started
 
 
-class Families(_Strict):
+class Families(BaseModel, frozen=True, extra="forbid"):
     """Other names of a checkpoint, and of a task, that make no pair of their own."""
 
     backbones: Mapping[str, str] = Field(default_factory=dict)
     tasks: Mapping[str, str] = Field(default_factory=dict)
 
 
-class Pairs(_Strict):
+class Pairs(BaseModel, frozen=True, extra="forbid"):
     """The file: pairs by name (backbone/task), and what belongs to one family."""
 
     families: Families = Families()

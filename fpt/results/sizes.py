@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 
 from fpt.models import backbone as lookup
+from fpt.models import build
 from fpt.models.families import layer_of
 from fpt.models.weights import local_folder, pretrained_state
+from fpt.tasks import load
 
 SIZES = {"small": "gpt2", "medium": "gpt2-medium", "large": "gpt2-large", "XL": "gpt2-xl"}
 DEFAULT_STD = 0.02
@@ -21,9 +23,6 @@ def _template(backbone: str, **options: Any) -> Any:
     """A frozen model on 64 tokens of 16 numbers and 10 classes (the paper's CIFAR-10); its tensors have shapes and no
     memory. Its groups leave out masks, poolers and the tables that the input layer replaces."""
     import torch
-
-    from fpt.models import build
-    from fpt.tasks import load
 
     task = replace(load("digits"), tokens=64, width=16, classes=10)
     with torch.device("meta"):

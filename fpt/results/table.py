@@ -63,7 +63,7 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Table:
+class GroupedRuns:
     """The runs by group ("" where there is one alone) and arm; and the `settings` of all, a row each, ascending, a
     column a hyperparameter."""
 
@@ -154,7 +154,7 @@ def rows_where(frame: pd.DataFrame, where: Mapping[str, Sequence[str]]) -> pd.Da
     return frame
 
 
-def table_of(frame: pd.DataFrame, named: Columns, lower: bool, diverged: float | None) -> Table:
+def table_of(frame: pd.DataFrame, named: Columns, lower: bool, diverged: float | None) -> GroupedRuns:
     """The runs of a table whose rows are runs, or answers of runs where there is a column of examples.
 
     `lower`: of what a setting is chosen by, the smaller is the better. `diverged`: the score that a run counts as whose
@@ -189,7 +189,7 @@ def table_of(frame: pd.DataFrame, named: Columns, lower: bool, diverged: float |
     for _, rows in codes.groupby(["group", "arm"], sort=True):
         group, arm = of_groups[rows["group"].iloc[0]], of_arms[rows["arm"].iloc[0]]
         found.setdefault(group, {})[arm] = _runs(rows, names, named)
-    return Table(named, found, settings)
+    return GroupedRuns(named, found, settings)
 
 
 def _runs(rows: pd.DataFrame, names: list[str] | None, named: Columns) -> Runs:

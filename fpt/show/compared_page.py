@@ -24,106 +24,106 @@ BARS = "Bars are 95% intervals."
 LINE, TICK = 28, 16  # letters of a line of a name in a figure, and below an axis; the tables have the whole name
 
 
-def compared_page(found: Compared, name: str) -> str:
+def compared_page(compared: Compared, name: str) -> str:
     """The comparison as one HTML document that needs no other file and no network. `name`: of the table."""
-    named = found.columns
-    title = f"{score_text(found)} by {named.by}"
+    named = compared.columns
+    title = f"{score_text(compared)} by {named.by}"
     parts: list[Displayable | str] = [f"<h1>{escape(title)}</h1>"]
     parts += [
-        paragraph(f"From {name}, {len(found.runs):,} runs."),
+        paragraph(f"From {name}, {len(compared.runs):,} runs."),
         "<h2>Runs</h2>",
-        CaptionedFigure(_curves(found), CURVES if named.tune else DOTS),
+        CaptionedFigure(_curves(compared), CURVES if named.tune else DOTS),
     ]
-    parts += ["<h2>Contrasts</h2>", CaptionedFigure(_forest(found), BARS), Table(contrasts_table(found))]
-    if len(found.joined):
-        parts += [f"<h2>Over {escape(', '.join(named.within))}</h2>", Table(found.joined.drop(columns="within"))]
+    parts += ["<h2>Contrasts</h2>", CaptionedFigure(_forest(compared), BARS), Table(contrasts_table(compared))]
+    if len(compared.joined):
+        parts += [f"<h2>Over {escape(', '.join(named.within))}</h2>", Table(compared.joined.drop(columns="within"))]
     if named.tune:
-        parts += [f"<h2>At one {escape(', '.join(named.tune))}</h2>", *_at_one(found)]
-        parts += [f"<h2>Each {escape(named.by)}</h2>", Table(arms_table(found))]
-    parts += ["<h2>To be known</h2>", *map(paragraph, found.notes)]
-    parts += ["<h2>For an appendix</h2>", *map(paragraph, appendix(found))]
+        parts += [f"<h2>At one {escape(', '.join(named.tune))}</h2>", *_at_one(compared)]
+        parts += [f"<h2>Each {escape(named.by)}</h2>", Table(arms_table(compared))]
+    parts += ["<h2>To be known</h2>", *map(paragraph, compared.notes)]
+    parts += ["<h2>For an appendix</h2>", *map(paragraph, appendix(compared))]
     parts.append(paragraph(f"Written by fpt compare, version {fpt.__version__}."))
     return document(title, Page(parts))
 
 
-def appendix(found: Compared) -> tuple[str, str]:
+def appendix(compared: Compared) -> tuple[str, str]:
     """Two sentences that name every choice: how settings were chosen, and how arms were compared."""
-    named, rules = found.columns, found.rules
+    named, rules = compared.columns, compared.rules
     pair = ", ".join(named.pair) or "run"
-    chosen = f"{_rows(found)} were compared as they are, by {score_text(found)}"
+    chosen = f"{_rows(compared)} were compared as they are, by {score_text(compared)}"
     if named.tune:
         better = "lowest" if rules.choose_lower else "highest"
         chosen = (
-            f"{_rows(found)} were read, for each {named.by} and {pair}, at the {', '.join(named.tune)} with the "
-            f"{better} mean {named.choose or named.score} over the other values of {pair} ({_grids(found)}; ties to "
-            f"the smaller), and {score_text(found)} is reported"
+            f"{_rows(compared)} were read, for each {named.by} and {pair}, at the {', '.join(named.tune)} with the "
+            f"{better} mean {named.choose or named.score} over the other values of {pair} ({_grids(compared)}; ties to "
+            f"the smaller), and {score_text(compared)} is reported"
         )
     test = "Welch's t-test" if rules.unpaired else f"t-intervals of the differences paired by {pair}"
     if named.tune:
         test += ", or where it is wider the interval of a jackknife that chooses anew without each of them"
     if rules.collapse is not None:
         test += f", or by sign flips where a run lies more than {rules.collapse:g} behind the median of its setting"
-    told = f"Intervals are 95% {test}{_noise(found)}; p-values are corrected by Holm over {_tests(found)}"
+    told = f"Intervals are 95% {test}{_noise(compared)}; p-values are corrected by Holm over {_tests(compared)}"
     if rules.margin is not None:
         told += f", and less than {rules.margin:g} apart is shown by two one-sided tests"
-    return f"{chosen}{_diverged(found)}.", f"{told}."
+    return f"{chosen}{_diverged(compared)}.", f"{told}."
 
 
-def _rows(found: Compared) -> str:
+def _rows(compared: Compared) -> str:
     """Which runs: those with the values that were asked for, in each group apart."""
-    wanted = [f"{name} {' or '.join(map(str, values))}" for name, values in found.rules.where.items()]
+    wanted = [f"{name} {' or '.join(map(str, values))}" for name, values in compared.rules.where.items()]
     runs = f"The runs with {' and '.join(wanted)}" if wanted else "The runs"
-    return runs + (f" of each {', '.join(found.columns.within)} apart" if found.columns.within else "")
+    return runs + (f" of each {', '.join(compared.columns.within)} apart" if compared.columns.within else "")
 
 
-def _diverged(found: Compared) -> str:
-    if found.rules.diverged is not None:
-        return f"; a run without a finite score counts as {found.rules.diverged:g}, and no other chooses its setting"
-    if found.arms["diverged"].any():
+def _diverged(compared: Compared) -> str:
+    if compared.rules.diverged is not None:
+        return f"; a run without a finite score counts as {compared.rules.diverged:g}, and no other chooses its setting"
+    if compared.arms["diverged"].any():
         return "; a setting at which a run has no finite score was chosen by no other"
     return ""
 
 
-def _grids(found: Compared) -> str:
-    counts = sorted(set(found.arms["settings"]))
+def _grids(compared: Compared) -> str:
+    counts = sorted(set(compared.arms["settings"]))
     return f"{' or '.join(map(str, counts))} settings each"
 
 
-def _tests(found: Compared) -> str:
-    count = int(found.contrasts.loc[found.contrasts["at"] != COMMON, "p"].notna().sum())
+def _tests(compared: Compared) -> str:
+    count = int(compared.contrasts.loc[compared.contrasts["at"] != COMMON, "p"].notna().sum())
     return f"{count:,} contrast" + ("" if count == 1 else "s")
 
 
-def _noise(found: Compared) -> str:
-    if found.columns.example:
-        return f", with the noise of {found.columns.example}, paired"
-    if found.rules.test_examples:
-        return f", with the noise of {found.rules.test_examples:,} test examples"
-    if found.rules.test_share:
-        return f", corrected for parts of {found.rules.test_share:g} of the data (Nadeau and Bengio 2003)"
+def _noise(compared: Compared) -> str:
+    if compared.columns.example:
+        return f", with the noise of {compared.columns.example}, paired"
+    if compared.rules.test_examples:
+        return f", with the noise of {compared.rules.test_examples:,} test examples"
+    if compared.rules.test_share:
+        return f", corrected for parts of {compared.rules.test_share:g} of the data (Nadeau and Bengio 2003)"
     return ", for the test examples that were used"
 
 
-def contrasts_table(found: Compared) -> pd.DataFrame:
+def contrasts_table(compared: Compared) -> pd.DataFrame:
     """The contrasts as text."""
     rows = []
-    for row in found.contrasts.to_dict("records"):
+    for row in compared.contrasts.to_dict("records"):
         tested = not math.isnan(row["p"])
         shown = {"contrast": pair_text(row), "read": row["at"], "n": row["n"], "difference": difference_text(row)}
         shown |= {"p (Holm)": f"{row['p_holm']:.2g}" if tested else "", "leads, not corrected": _leads(row)}
-        if found.rules.margin is not None:
-            shown[f"p of less than {found.rules.margin:g} apart"] = f"{row['p_alike']:.2g}" if tested else ""
+        if compared.rules.margin is not None:
+            shown[f"p of less than {compared.rules.margin:g} apart"] = f"{row['p_alike']:.2g}" if tested else ""
         seeds = row["seeds"]
-        shown[f"seeds to find {found.rules.point:g}"] = "" if math.isnan(seeds) else f"{seeds:.0f}"
+        shown[f"seeds to find {compared.rules.point:g}"] = "" if math.isnan(seeds) else f"{seeds:.0f}"
         rows.append(shown)
     return pd.DataFrame(rows)
 
 
-def arms_table(found: Compared) -> pd.DataFrame:
+def arms_table(compared: Compared) -> pd.DataFrame:
     """The arms as text: their choices, levels and the ends of their grids."""
-    tune = ", ".join(found.columns.tune)
+    tune = ", ".join(compared.columns.tune)
     rows = []
-    for row in found.arms.to_dict("records"):
+    for row in compared.arms.to_dict("records"):
         chosen = "; ".join(f"{setting} ({seeds})" for setting, seeds in row["chosen"].items())
         shown = {"arm": row["arm"], "within": row["within"], f"chosen {tune} (by seeds)": chosen}
         level = "" if math.isnan(row["level"]) else f"{row['level']:.4g}"
@@ -137,76 +137,78 @@ def _leads(row: Mapping[Hashable, Any]) -> str:
     return row["leads"] or ("" if math.isnan(row["p"]) else "open")
 
 
-def _at_one(found: Compared) -> list[Displayable | str]:
-    tune = ", ".join(found.columns.tune)
+def _at_one(compared: Compared) -> list[Displayable | str]:
+    tune = ", ".join(compared.columns.tune)
     rows = [
         {"contrast": pair_text(row), tune: row["at"], "difference": difference_text(row), "leads": _leads(row)}
-        for row in found.rates.to_dict("records")
+        for row in compared.rates.to_dict("records")
     ]
     flips = [
         {"contrast": pair_text(row), "between": f"{row['below']} and {row['above']}", "below": row["leads_below"],
          "above": row["leads_above"], "both leads shown": "yes" if row["shown"] else "no"}
-        for row in found.flips.to_dict("records")
+        for row in compared.flips.to_dict("records")
     ]  # fmt: skip
     parts: list[Displayable | str] = [Table(pd.DataFrame(rows), "Not corrected.")] if rows else []
     return [*parts, *([Table(pd.DataFrame(flips), "Between these the order flips.")] if flips else [])]
 
 
 @plot.drawn
-def _curves(found: Compared) -> plot.Plot:
-    groups = list(dict.fromkeys(found.runs["within"]))
-    arms = list(dict.fromkeys(found.runs["arm"]))
+def _curves(compared: Compared) -> plot.Plot:
+    groups = list(dict.fromkeys(compared.runs["within"]))
+    arms = list(dict.fromkeys(compared.runs["arm"]))
     count = min(len(groups), MOST_PANELS)
     legend = sum(_label(arm).count("\n") + 1 for arm in arms)  # lines, of which a figure has room for six
     figure, panels = plot.panels_of(count, 2.9 + 0.2 * max(0, legend - 6) / math.ceil(count / 2))
     looks = {arm: {"color": colour, "marker": marker} for arm, colour, marker in
              zip(arms, cycle(plot.OTHERS), cycle(("o", "s", "^", "D", *plot.MARKERS)), strict=False)}  # fmt: skip
-    ticks = _ticks(found)
+    ticks = _ticks(compared)
     words = []
     for axes, group in zip(panels, groups, strict=False):
-        shown = found.runs[found.runs["within"] == group]
+        shown = compared.runs[compared.runs["within"] == group]
         for number, arm in enumerate(arms):
             runs = shown[shown["arm"] == arm]
             if runs.empty:
                 continue
-            line = _curve(axes, runs, number - (len(arms) - 1) / 2, _label(arm), looks[arm], found)
+            line = _curve(axes, runs, number - (len(arms) - 1) / 2, _label(arm), looks[arm], compared)
             means = ", ".join(f"{mean:.4g} at {at or 'all'}" for at, mean in line.items())
             words.append(f"{group and group + ', '}{arm}: {means}")
         names = [_label(tick, TICK) for tick in ticks]
         axes.set_xticks(range(len(ticks)), names, rotation=45 if len(ticks) > 6 else 0)
-        if found.rules.lower_is_better and 0 < 10 * shown["score"].min() < shown["score"].max():
+        if compared.rules.lower_is_better and 0 < 10 * shown["score"].min() < shown["score"].max():
             axes.set_yscale("log")  # a loss that diverged would hide all others
-        axes.set(xlabel=_label(", ".join(found.columns.tune)), ylabel=_label(found.columns.score), title=_label(group))
+        axes.set(
+            xlabel=_label(", ".join(compared.columns.tune)), ylabel=_label(compared.columns.score), title=_label(group)
+        )
     plot.shared_legend(figure, panels[: len(groups)])
-    data = found.runs.drop(columns="place")
-    return figure.describe(f"{found.columns.score}, means over runs. {'. '.join(words)}.", data)
+    data = compared.runs.drop(columns="place")
+    return figure.describe(f"{compared.columns.score}, means over runs. {'. '.join(words)}.", data)
 
 
-def _ticks(found: Compared) -> list[str]:
+def _ticks(compared: Compared) -> list[str]:
     """The settings that some arm has, in their order, at equal distances: a grid of rates is even on a log scale."""
-    places = found.runs.drop_duplicates("place").sort_values("place")
+    places = compared.runs.drop_duplicates("place").sort_values("place")
     return list(places["setting"])
 
 
 def _curve(
-    axes: Any, runs: pd.DataFrame, dodge: float, name: str, look: Mapping[str, Any], found: Compared
+    axes: Any, runs: pd.DataFrame, dodge: float, name: str, look: Mapping[str, Any], compared: Compared
 ) -> "pd.Series[float]":
     """The dots of an arm and the line through their means; returns these by setting."""
-    order = {setting: x for x, setting in enumerate(_ticks(found))}
+    order = {setting: x for x, setting in enumerate(_ticks(compared))}
     x = runs["setting"].map(order).to_numpy(float) + 0.06 * dodge
     means = runs.groupby("setting", sort=False)["score"].mean().sort_index(key=lambda index: index.map(order))
     at = np.array([order[setting] for setting in means.index]) + 0.06 * dodge
     axes.plot(at, means, color=look["color"], marker=look["marker"], markersize=5, linewidth=1.8, label=name)
     if len(runs) <= MOST_DOTS:
         axes.scatter(x, runs["score"], s=16, color=look["color"], alpha=0.6, linewidths=0)
-        read = runs["chosen"].to_numpy(bool) & bool(found.columns.tune)
+        read = runs["chosen"].to_numpy(bool) & bool(compared.columns.tune)
         axes.scatter(x[read], runs["score"][read], s=16, facecolors="none", edgecolors=plot.INK, linewidths=0.8)
     return means
 
 
 @plot.drawn
-def _forest(found: Compared) -> plot.Plot:
-    rows = found.contrasts[found.contrasts["low"].notna()].head(5 * MOST_PANELS)
+def _forest(compared: Compared) -> plot.Plot:
+    rows = compared.contrasts[compared.contrasts["low"].notna()].head(5 * MOST_PANELS)
     if rows.empty:
         return plot.nothing()
     names = [f"{_label(pair_text(row))} ({row['at']})" for row in rows.to_dict("records")]
@@ -221,7 +223,7 @@ def _forest(found: Compared) -> plot.Plot:
         axes.errorbar(row["mean"], y, xerr=around, color=plot.INK, marker="D", markersize=5, linewidth=1.6, **hollow)
     axes.axvline(0, color=plot.GREY, linewidth=1)
     axes.set_yticks(range(len(rows)), names)
-    axes.set(xlabel=_label(f"difference of {found.columns.score}"), ylim=(len(rows) - 0.5, -0.5))
+    axes.set(xlabel=_label(f"difference of {compared.columns.score}"), ylim=(len(rows) - 0.5, -0.5))
     words = [f"{pair_text(row)}, {row['at']}: {difference_text(row)}" for row in rows.to_dict("records")]
     shown = rows[["within", "first", "second", "at", "mean", "low", "high"]]
     return figure.describe(f"Differences with 95% intervals: {'; '.join(words)}.", shown)

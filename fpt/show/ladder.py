@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.papers import claim, paper_of, papers
-from fpt.papers.schema import GAP, LEVELS, Table
+from fpt.papers.schema import GAP, LEVELS, PaperTable
 from fpt.results.baselines import DIGITS, MAJORITY, OPERATOR, Score, known_scores
 from fpt.results.estimate import percent
 from fpt.show.findings import whose
@@ -68,7 +68,7 @@ def printed_places() -> pd.DataFrame:
     return frame.sort_values("accuracy", ascending=False, kind="stable", ignore_index=True)
 
 
-def _printed(table: Table) -> Iterator[tuple[Any, ...]]:
+def _printed(table: PaperTable) -> Iterator[tuple[Any, ...]]:
     """The lines of one table, as `COLUMNS`: one for each place where the row is printed."""
     if table.kind not in ("accuracy", "gap"):
         return

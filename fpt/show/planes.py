@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from seaborn.utils import relative_luminance
 
 from fpt.claims.planes import Crossing, crossing_of, plane_table, plane_tests
 from fpt.results.cells import Cell
@@ -49,8 +51,6 @@ def plane_figure(first: Cell, second: Cell) -> plot.Plot:
     A cell has the colour of the arm that leads. Bold with a star: significant after Holm's correction over the plane.
     Hatched: the 95% interval holds 0; where the winner changes without such a place, a heavy line. Rates rise upwards.
     """
-    import seaborn as sns  # which most figures do not need
-
     tests = {} if first.problem or second.problem else plane_tests(first, second)
     if not tests:
         return plot.nothing()
@@ -85,8 +85,6 @@ def plane_figure(first: Cell, second: Cell) -> plot.Plot:
 
 def _mark(axes: "Axes", mean: Numbers, sure: Numbers, band: Numbers) -> None:
     """Significant in bold, the band hatched, and a line between neighbours of one rate with different winners."""
-    from seaborn.utils import relative_luminance
-
     there, colours = ~np.isnan(mean), np.asarray(axes.collections[0].get_facecolor())
     for text, bold, colour in zip(axes.texts, sure[there], colours[there.flat], strict=True):
         text.set(

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fpt import models
-from fpt.models import Arm
+from fpt.models import Treatment
 from fpt.results.baselines import floor
 from fpt.results.cells import Cell, arm_of
 from fpt.results.runs import rate_text
@@ -119,11 +119,11 @@ def runs_of(cells: Iterable[Cell]) -> pd.DataFrame:
     return pd.concat(frames) if frames else pd.DataFrame(columns=["sweep", "seed", "study", "commit"])
 
 
-def named(letters: str) -> Arm:
+def named(letters: str) -> Treatment:
     """The arm with these letters; a grey one for what has none."""
     if letters.rpartition("-")[0] in models.arms.TOO:
         return models.arm(letters)
-    return next((arm for arm in models.ARMS.values() if arm.letters == letters), Arm("", "", letters, letters))
+    return next((arm for arm in models.ARMS.values() if arm.letters == letters), Treatment("", "", letters, letters))
 
 
 def long_name(name: str) -> str:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fpt import models, tasks
 from fpt.claims.judge import ODDITY
+from fpt.models import ARMS, BACKBONES
 from fpt.papers import paper_of
 from fpt.results import StudyCells, find_study, known_scores, load_runs, sweeps_table
 from fpt.results.estimate import percent
@@ -41,8 +43,6 @@ def task_card(name: str) -> Table:
     MNIST and CIFAR-10 need a download: their cards come from as many white images, with the checksum that the published
     sweeps recorded.
     """
-    from fpt import tasks
-
     options = _options_of(name)
     if name not in WHITE:
         return _card(tasks.load(name, **options), options)
@@ -89,8 +89,6 @@ def _card(task: Any, options: dict[str, Any], **changes: str) -> Table:
 
 def arms_table() -> Table:
     """Every arm: how its weights start, and which groups of parameters train."""
-    from fpt.models import ARMS
-
     rows = [
         {"arm": name, "letters": arm.letters, "weights start": arm.init, "groups that train": ", ".join(arm.groups)}
         for name, arm in ARMS.items()
@@ -101,8 +99,6 @@ def arms_table() -> Table:
 def parameters(backbone: str, trainable: str) -> pd.DataFrame:
     """Parameters of a backbone on digits by group: trainable, frozen, unused; counted on a model without values."""
     import torch
-
-    from fpt import models, tasks
 
     task = tasks.load("digits")
     with torch.device("meta"):
@@ -119,8 +115,6 @@ def parameters_table(backbone: str, caption: str) -> Table:
 
 def backbones_table() -> Table:
     """Every backbone and where its weights come from."""
-    from fpt.models import BACKBONES
-
     here = {True: "in the package", False: "still to be trained"}
     rows = []
     for name, entry in BACKBONES.items():
@@ -131,8 +125,6 @@ def backbones_table() -> Table:
 
 def sizes_table(caption: str) -> Table:
     """Parameters of the backbones on digits, in millions: in use, trained by frozen arms, and by group."""
-    from fpt.models import BACKBONES
-
     rows = []
     for name in BACKBONES:
         if name.startswith("tiny-lm-"):  # further checkpoints of tiny-lm
@@ -149,8 +141,6 @@ def sizes_table(caption: str) -> Table:
 
 def model_cards() -> Page:
     """What the model cards of our own checkpoints have in common, and what differs."""
-    from fpt.models import BACKBONES
-
     cards = {}
     for name, entry in BACKBONES.items():
         folder = (entry.package or "").partition("fpt:")[2]
@@ -239,15 +229,12 @@ def _minutes(seconds: "pd.Series[float]") -> str:
 
 def _needs(specs: Sequence[SweepSpec]) -> str:
     """Data and weights that are not in the package."""
-    from fpt.models import BACKBONES
-    from fpt.tasks import TASKS, entry
-
     found = []
     for task in dict.fromkeys(spec.task for spec in specs):
-        if task not in TASKS:
+        if task not in tasks.TASKS:
             found.append(task)
-        elif entry(task).files:
-            found.append(entry(task).title)
+        elif tasks.entry(task).files:
+            found.append(tasks.entry(task).title)
     for name in sorted({spec.backbone for spec in specs if spec.init != "random"}):
         if name not in BACKBONES or BACKBONES[name].hub:
             found.append(f"weights of {name}")

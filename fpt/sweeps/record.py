@@ -73,13 +73,13 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
 
 
-class _Strict(BaseModel):
+class _Recorded(BaseModel):
     """Of exactly these types; a later version may record more."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="allow", allow_inf_nan=False)
 
 
-class Tested(_Strict):
+class Tested(_Recorded):
     """Test examples: of all, at every budget, at the last one."""
 
     drawn_by_seed: bool
@@ -90,14 +90,14 @@ class Tested(_Strict):
     classes: Annotated[int, Field(ge=1)] | None = None
 
 
-class Git(_Strict):
+class Git(_Recorded):
     """The code that trained; of a sweep that was interrupted, the code that finished it."""
 
     commit: Annotated[str, Field(pattern=r"^[0-9a-f]{7,64}$")]
     dirty: bool
 
 
-class Record(_Strict):
+class Record(_Recorded):
     """result.json, as fpt.sweeps.provenance writes it. What has a default was not recorded by every version."""
 
     spec: dict[str, Any]
@@ -132,14 +132,14 @@ class Record(_Strict):
     wall_seconds: Annotated[float, Field(ge=0)]
 
 
-class Asked(_Strict):
+class Asked(_Recorded):
     """What a study is run for, when a sweep of it starts."""
 
     asks: dict[str, str]
     plan: list[str]
 
 
-class Progress(_Strict):
+class Progress(_Recorded):
     """progress.json of a sweep that is being trained."""
 
     grid: Text

@@ -11,7 +11,7 @@ from typing import Literal
 
 from fpt.errors import SpecError
 from fpt.papers import paper_of
-from fpt.papers.schema import Paper, Table
+from fpt.papers.schema import Paper, PaperTable
 from fpt.sweeps.spec import NOT_OF_A_ROW, SweepSpec, resolve
 from fpt.sweeps.study_file import OF_A_ROW, Fields, StudyFile
 
@@ -32,7 +32,7 @@ class Planned:
     scale: Scale = "reduced"
 
 
-def meant(file: StudyFile, paper: Paper, table: Table, row: str, task: str) -> Fields | None:
+def meant(file: StudyFile, paper: Paper, table: PaperTable, row: str, task: str) -> Fields | None:
     """The fields of the sweep that a row means on a task in a study; None for a model of the literature, which nobody
     trains here.
 
@@ -81,7 +81,7 @@ class Served:
     def _models(self) -> set[tuple[str, str]]:
         return {(spec.task, spec.backbone) for spec in self.sweeps}
 
-    def rows(self, table: Table) -> Iterator[Planned]:
+    def rows(self, table: PaperTable) -> Iterator[Planned]:
         """The rows of any paper's table, in its order, on every task on which a sweep serves them.
 
         Where tasks of the paper would be two sweeps of a row on one task, it is the first that counts.
@@ -98,7 +98,7 @@ class Served:
                 whole = all(self._is_papers(spec, paper, table, row, each) for each in tasks)
                 yield Planned(row, task, tuple(tasks), spec, "paper" if whole else "reduced")
 
-    def _of_cell(self, paper: Paper, table: Table, row: str, task: str) -> SweepSpec | None:
+    def _of_cell(self, paper: Paper, table: PaperTable, row: str, task: str) -> SweepSpec | None:
         """None where there is none, and where the study leaves the cell out."""
         fields = meant(self.file, paper, table, row, task)
         if fields is None or (fields["task"], fields.get("backbone", DEFAULT_BACKBONE)) not in self._models:
@@ -118,7 +118,7 @@ class Served:
         table = next((table for table in paper.tables.values() if row in table.rows and table.keeps(row, task)), None)
         return self._of_cell(paper, table, row, task) if table else None
 
-    def _is_papers(self, spec: SweepSpec, paper: Paper, table: Table, row: str, task: str) -> bool:
+    def _is_papers(self, spec: SweepSpec, paper: Paper, table: PaperTable, row: str, task: str) -> bool:
         """Whether this is the paper's own model on its own task with at least its budget."""
         if not paper.own_scale or table.any_task:
             return False

@@ -10,23 +10,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Generator, Tensor
 
 from fpt.errors import DataError, FptError, WeightsError
 from fpt.files import sha256
 from fpt.models import BACKBONES, Adapters, backbone, build, load_task, tiny
 from fpt.models.families import family
 from fpt.models.families.library import BROKEN
+from fpt.models.template import Template
 from fpt.sweeps.run import fitted, kept_weights, run_sweep
 from fpt.sweeps.spec import SweepSpec, resolve
-from fpt.tasks import READS
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-
-    from fpt.models.template import Template
-    from fpt.tasks.arrays import Examples
-    from fpt.tasks.task import Task
+from fpt.tasks import READS, intents
+from fpt.tasks.arrays import Examples, Finite
+from fpt.tasks.task import Task
 
 FIXTURES = Path("tests/data")  # a few real examples of every task that has files
 TOKENS = 128  # longer sequences are cut: it is not their length that is tried here
@@ -84,8 +84,6 @@ def smoke(
 @contextmanager
 def few_intents() -> Iterator[None]:
     """The few queries of FIXTURES pass for BANKING77 and CLINC150, which are known by the checksums of whole files."""
-    from fpt.tasks import intents
-
     whole = dict(intents.SOURCES)
     there = {name: address for name, (address, _) in whole.items() if (FIXTURES / name).is_file()}
     intents.SOURCES.update({name: (address, sha256(FIXTURES / name)) for name, address in there.items()})
@@ -97,8 +95,6 @@ def few_intents() -> Iterator[None]:
 
 def whole_models(specs: Sequence[SweepSpec], data: Path) -> Iterator[tuple[SweepSpec, Exception]]:
     """The sweeps whose backbone, named by its folder or commit, cannot be built in its size for the task's length."""
-    import torch
-
     for spec in specs:
         if spec.backbone in BACKBONES:
             continue
@@ -131,10 +127,8 @@ def reduced_form(spec: SweepSpec, reduced: dict[str, str]) -> SweepSpec:
     return resolve(dict(spec) | SMALL | fields, "reduced for --smoke")
 
 
-def prepared(spec: SweepSpec, data: Path, folder: Path) -> "tuple[Task, Template]":
+def prepared(spec: SweepSpec, data: Path, folder: Path) -> tuple[Task, Template]:
     """The task with short sequences, and a tiny model with random weights in the place of pretrained ones."""
-    from safetensors.torch import save_file
-
     task, entry = cut(load_task(spec.task, spec.backbone, data, spec.variant, **spec.task_options)), tiny(spec.backbone)
     if task.own_table == READS:
         whole = family(entry.family).configuration(backbone(spec.backbone))  # its tokenizer has the tokens of all of it
@@ -149,17 +143,15 @@ def prepared(spec: SweepSpec, data: Path, folder: Path) -> "tuple[Task, Template
     return fitted(spec, task, weights, entry)
 
 
-def cut(task: "Task") -> "Task":
+def cut(task: Task) -> Task:
     """The task, whose sequences end after TOKENS tokens."""
-    from fpt.tasks.arrays import Finite
-
     if task.tokens <= TOKENS or not isinstance(task.data, Finite):
         return task
 
-    def encode(inputs: "Tensor", generator: "Generator | None" = None) -> "Tensor":
+    def encode(inputs: Tensor, generator: Generator | None = None) -> Tensor:
         return task.encode(inputs, generator)[:, :TOKENS]
 
-    def shortened(examples: "Examples") -> "Examples":
+    def shortened(examples: Examples) -> Examples:
         return replace(examples, lengths=None if examples.lengths is None else examples.lengths.clamp(max=TOKENS))
 
     return replace(task, data=task.data.each(shortened), encode=encode, tokens=TOKENS)

@@ -14,7 +14,7 @@ from typing import Any
 from fpt import models
 from fpt.errors import SpecError, check_known, unknown
 from fpt.papers import paper_of, papers
-from fpt.papers.schema import Table
+from fpt.papers.schema import PaperTable
 from fpt.sweeps.fields import canonical
 from fpt.sweeps.rows import Planned, Served, meant
 from fpt.sweeps.spec import SweepSpec, resolve
@@ -36,7 +36,7 @@ class Study:
     file: StudyFile = field(default_factory=StudyFile, repr=False)
 
     @cached_property
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, PaperTable]:
         """The tables of any paper of which its sweeps serve a row."""
         return {
             name: table for paper in papers().values() for name, table in paper.tables.items() if self.planned(table)
@@ -62,7 +62,7 @@ class Study:
     def _served(self) -> Served:
         return Served(self.file, self.sweeps)
 
-    def planned(self, table: Table) -> list[Planned]:
+    def planned(self, table: PaperTable) -> list[Planned]:
         """The rows of any paper's table that its sweeps serve, on every task on which they do."""
         return list(self._served.rows(table))
 
@@ -265,7 +265,7 @@ def _data_of(spec: SweepSpec) -> tuple[str, ...]:
     return spec.task, spec.variant, repr(sorted(options.items()))
 
 
-def _tables(file: StudyFile, label: str) -> list[Table]:
+def _tables(file: StudyFile, label: str) -> list[PaperTable]:
     if file.paper is None:
         return []
     paper = paper_of(file.paper, label)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from fpt.errors import DataError, SpecError
 from fpt.tasks import BRIGHTEST, BRIGHTEST_16, IMAGES, files_below, images_below, is_hidden, own_checksum
@@ -163,8 +164,6 @@ def _brightest(bits: int) -> int:
 
 def _open(file: Path) -> Any:
     """A decoded image, upright, of at most 8 bits a channel, or gray of 16. Raises DataError naming the file."""
-    from PIL import Image, ImageOps, UnidentifiedImageError
-
     try:
         # The stream is ours to close: the library leaves it open when the image is damaged. It warns of images of more
         # than 89 megapixels, and refuses those of twice as many.
@@ -201,8 +200,6 @@ def _seen(file: Path) -> Seen:
 
 def _pixels(file: Path, size: int, gray: bool, white: int) -> Array:
     """uint8 (size, size), or (size, size, 3). Raises DataError naming the file for a pixel above `white`."""
-    from PIL import Image
-
     values = _values(_open(file))
     if white and values.max() > white:
         raise DataError(f"{file} has the value {values.max()}, but option white is {white}.")

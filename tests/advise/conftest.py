@@ -14,7 +14,7 @@ import pytest
 from fpt.advise import work
 from fpt.advise.baselines import baselines
 from fpt.advise.request import Request, request
-from fpt.bench.cost import Row
+from fpt.bench.cost import Measurement
 from fpt.files import write_json
 from fpt.models import load_task
 from fpt.sweeps import SweepSpec, load_study, run_sweep
@@ -69,11 +69,11 @@ def request_of(
     return request("mine.csv", backbone, arms, root=place, minutes=minutes, options={"patch": 3}, steps=steps)
 
 
-def row(spec: SweepSpec) -> Row:
+def row(spec: SweepSpec) -> Measurement:
     return made_rows.row(spec, tokens=1, runs=8, held=(40, 40), seconds=1e-4, evaluation_seconds=1e-5)
 
 
-def timed(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Row]:
+def timed(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Measurement]:
     """In the place of work.timed: timings that nobody measured."""
     return {spec.arm: row(spec) for spec in specs}
 

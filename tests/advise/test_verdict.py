@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fpt.advise.report import arms_frame
-from fpt.advise.verdict import Advice, ArmResult, Pair, Recommendation, is_above, recommendation
+from fpt.advise.verdict import Advice, ArmResult, Difference, Recommendation, is_above, recommendation
 from fpt.advise.words import RECOMMENDED, label, recommended, warnings
 from fpt.results.stats import paired
 from fpt.show import plot
@@ -23,8 +23,8 @@ def arm(name: str, accuracy: float, cost: int, **change: Any) -> ArmResult:
     return ArmResult(arm=name, letters="X", accuracy=accuracy, flop=cost, **fields | change)
 
 
-def pair(first: str, second: str, mean: float, reach: float, needed: int | None = 20) -> Pair:
-    return Pair(first, second, mean, mean - reach, mean + reach, abs(mean) > reach, needed, needed)
+def pair(first: str, second: str, mean: float, reach: float, needed: int | None = 20) -> Difference:
+    return Difference(first, second, mean, mean - reach, mean + reach, abs(mean) > reach, needed, needed)
 
 
 def said(

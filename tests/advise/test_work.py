@@ -18,7 +18,7 @@ from fpt.advise.request import Request, request
 from fpt.advise.schedule import Machine
 from fpt.advise.verdict import advice, cells_of
 from fpt.advise.work import Work, read_baselines, read_timing, retimed
-from fpt.bench.cost import Row
+from fpt.bench.cost import Measurement
 from fpt.errors import DataError, SpecError
 from fpt.files import read_json, write_json
 from fpt.models import load_task
@@ -35,7 +35,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Small grids, made-up timings and made-up results; what was called."""
     found: list[str] = []
 
-    def noted(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Row]:
+    def noted(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Measurement]:
         found.append("timed compiled" if compiled else "timed")
         return timed(specs, threads)
 
@@ -151,7 +151,7 @@ def test_a_coarse_grid_that_was_begun_before_tells_no_overhead(
     told: list[float | None] = []
     retimed = work.retimed
 
-    def recorded(pilot: Path, rows: dict[str, Row], machine: Machine, seconds: float | None) -> Machine:
+    def recorded(pilot: Path, rows: dict[str, Measurement], machine: Machine, seconds: float | None) -> Machine:
         told.append(seconds)
         return retimed(pilot, rows, machine, seconds)
 
@@ -192,7 +192,7 @@ def test_what_takes_too_long_is_refused_after_the_baselines_of_one_seed(
         assert not wanted.pilot.exists()
 
 
-def slow_row(spec: SweepSpec) -> Row:
+def slow_row(spec: SweepSpec) -> Measurement:
     return row(spec).model_copy(update={"seconds": 100.0})
 
 
@@ -296,7 +296,7 @@ def test_what_compiling_saved_in_the_coarse_grid_is_not_counted_again(
         for path in study.glob("*.frozen-*/result.json"):
             write_json(path, read_json(path) | {"compiled": True})
 
-    def noted(specs: Sequence[SweepSpec], *how: Any, **kinds: bool) -> dict[str, Row]:
+    def noted(specs: Sequence[SweepSpec], *how: Any, **kinds: bool) -> dict[str, Measurement]:
         asked.append([spec.arm for spec in specs])
         return timed(specs, *how, **kinds)
 

@@ -12,7 +12,7 @@ from made_rows import bench, fields, row, write
 import fpt.models
 import fpt.tasks
 from fpt.bench import cost
-from fpt.bench.cost import Bench, Cost, Row, costs, forecast
+from fpt.bench.cost import Bench, Cost, Measurement, costs, forecast
 from fpt.errors import DataError
 from fpt.models import weights
 from fpt.sweeps.ledger import SweepState
@@ -32,12 +32,12 @@ def spec(**changes: Any) -> SweepSpec:
     return resolve(SPEC | changes)
 
 
-def measured(of: dict[str, Any] | None = None, **changes: Any) -> Row:
+def measured(of: dict[str, Any] | None = None, **changes: Any) -> Measurement:
     """A row of a sweep that differs so from the plain one: half a second a run-step, 1 ms an example."""
     return row(spec(**of or {}), **MNIST | changes)
 
 
-def seconds(of: dict[str, Any], *rows: Row) -> float:
+def seconds(of: dict[str, Any], *rows: Measurement) -> float:
     found = forecast(spec(**of), rows)
     return found.seconds
 
@@ -100,7 +100,9 @@ def test_how_weights_were_drawn_costs_nothing_and_named_defaults_are_defaults() 
         ),
     ],
 )
-def test_the_nearest_row_of_the_same_kind_decides(of: dict[str, Any], nearest: Row, others: list[Row]) -> None:
+def test_the_nearest_row_of_the_same_kind_decides(
+    of: dict[str, Any], nearest: Measurement, others: list[Measurement]
+) -> None:
     others = [each.model_copy(update={"seconds": 99.0}) for each in (*others, measured({"arm": "unfrozen-random"}))]
     assert seconds(of, nearest, *others) == seconds(of, *others, nearest) == seconds(of, nearest)
 
@@ -179,7 +181,7 @@ def test_every_sweep_of_a_study_has_a_cost(study: str) -> None:
 # --- the best source
 
 
-def known(of: SweepSpec, figures: dict[str, list[Row]], **results: Any) -> list[Cost]:
+def known(of: SweepSpec, figures: dict[str, list[Measurement]], **results: Any) -> list[Cost]:
     nothing = dict.fromkeys(("result", "progress", "published"))
     return costs(SweepState(**{"spec": of, "folder": Path(), "state": "waiting"} | nothing | results), figures)
 

@@ -11,6 +11,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 from fpt.errors import check_known
+from fpt.models.arms import GROUPS
 
 if TYPE_CHECKING:
     from fpt.models.catalogue import Backbone
@@ -25,8 +26,6 @@ def names() -> list[str]:
 @cache
 def family(name: str) -> "Family":
     """The family `name`. Raises SpecError for an unknown one, and for a group in its table that does not exist."""
-    from fpt.models import GROUPS
-
     check_known("family of backbones", name, names())
     found: Family = import_module(f"{__name__}.{name}").FAMILY
     for _, group in found.classes:

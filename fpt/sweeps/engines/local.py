@@ -23,7 +23,7 @@ from fpt.errors import SpecError
 from fpt.files import home, write_json
 from fpt.sweeps import engines, ledger
 from fpt.sweeps.engines import FAILED, LOG, LOST, OWN_ERROR, SOURCE, Attempt, Failure, Watch
-from fpt.sweeps.spec import SweepSpec
+from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.training.libraries import faster_libraries
 
 PARTIAL = "notebook.partial.ipynb"
@@ -166,8 +166,6 @@ def main(parameters: dict[str, Any], folder: Path) -> int:
 def _work(parameters: dict[str, Any], folder: Path) -> int:
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
-
-    from fpt.sweeps.spec import resolve
 
     partial = folder / PARTIAL
     with ledger.hold(folder / ledger.NOTEBOOK_LOCK, resolve(parameters)):
