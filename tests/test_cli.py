@@ -169,7 +169,6 @@ def test_plan_only(study):
     assert "digits-lra" in output
     assert "1 of 1 sweeps to run" in output
     assert "1 of 1 sweeps to run" in fpt("plan", "mine", "--only", "digits.unfrozen-*")
-    assert "unknown table, or name of sweeps, 'lu-table-8'" in fpt("plan", "mine", "--only", "lu-table-8", code=2)
 
 
 def test_status_shows_every_state(study):
@@ -273,10 +272,6 @@ def test_run_hands_the_sweeps_to_the_engine_that_was_named(study, monkeypatch):
     fpt("run", "mine", "--engine", "ray")
     fpt("run", "mine")
     assert calls == [(3, Path("runs/mine"), 4, "head:6379"), (3, Path("runs/mine"), None, None), "local"]
-    assert "--address head:6379: only --engine ray has an address" in fpt(
-        "run", "mine", "--address", "head:6379", code=2
-    )
-    assert "'slurm' is not one of" in fpt("run", "mine", "--engine", "slurm", code=2)
 
 
 def test_publish(study):
@@ -288,15 +283,12 @@ def test_publish(study):
         Path("runs", file).unlink()
     fpt("publish", "--mapping")
     assert {file: Path("runs", file).read_text() for file in written} == written
-    for wrong in ([], ["mine", "--mapping"], ["--mapping", "--partial"]):
-        assert "name a STUDY, or give --mapping alone" in fpt("publish", *wrong, code=2)
 
 
 def test_root_names_another_workspace(study, monkeypatch):
     root = Path.cwd()
     monkeypatch.chdir("/")
     assert "My study" in fpt("plan", "mine", "--root", str(root))
-    assert "no workspace as --root" in fpt("plan", "mine", "--root", "/tmp", code=2)
     assert "no workspace at or above" in fpt("plan", "mine", code=2)
     assert Path.cwd() == Path("/")
 
@@ -384,11 +376,6 @@ def test_version():
     assert fpt("--version").strip() == f"fpt {__version__}"
 
 
-@pytest.mark.parametrize("option", [["--threads", "2"], ["--engine", "ray"], ["--address", "here:1"]])
-def test_smoke_goes_without_engines(study, option):
-    assert "--smoke runs in this process alone" in fpt("run", "mine", "--smoke", *option, code=2)
-
-
 def test_report_writes_one_file_where_it_is_told(study, tmp_path, monkeypatch):
     synthetic.finish(study.folder)
     root = Path.cwd()
@@ -399,16 +386,3 @@ def test_report_writes_one_file_where_it_is_told(study, tmp_path, monkeypatch):
     assert "<h1>My study</h1>" in (elsewhere / "mine.html").read_text()
     assert "report.html" in fpt("report", "mine", "--root", str(root)).replace("\n", "")
     assert (root / "runs/mine/report.html").read_text() == (elsewhere / "mine.html").read_text()
-
-
-def test_report_refuses_what_it_cannot_show_or_write(study):
-    assert "error: /proc cannot be written" in fpt(
-        "report", "mine", "--output", "/proc/a.html", code=2
-    )  # before it reads
-    assert "the study mine has no results yet; the command fpt run mine makes them" in fpt("report", "mine", code=2)
-    synthetic.finish(study.folder)
-    for output in ("nowhere/a.html", "runs"):
-        assert f"--output {output}: must be a file in a folder that exists" in fpt(
-            "report", "mine", "--output", output, code=2
-        )
-    assert not (study.folder / "report.html").exists()

@@ -126,10 +126,8 @@ def request(
     if tasks.own_kind(task) == "csv":
         given = _reading(task, model, given, root)
     title = name or re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-").lower()
-    if not title:
-        raise SpecError(f"{data}: a study is named by ASCII letters and digits, and this has none; give one by --name")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", title):
-        raise SpecError(f"--name {title!r}: letters, digits, - and _ name a study; give one by --name")
+        raise SpecError(f"{name or data}: letters a to z, digits, - and _ name a study; give such a name by --name")
     return Request(
         title,
         task,

@@ -262,8 +262,7 @@ def report(
     with opened(study, root) as opened_study:
         advised = (opened_study.folder / ASKED).exists()  # its report.html is the page of fpt advise
         path = wanted or opened_study.folder.absolute() / ("study.html" if advised else "report.html")
-        if not path.parent.is_dir() or path.is_dir():
-            raise FptError(f"--output {output}: must be a file in a folder that exists")
+        _check_file("--output", path)
         check_writable(path.parent)
         origin: Origin = "own" if has_own(opened_study) else "published"
         write_atomically(path, page_of(StudyCells(opened_study.folder, origin)).encode())
@@ -301,8 +300,8 @@ def compare(
     from fpt.results.compare import compare as compared
     from fpt.results.table import read_results
 
-    if page and (not page.absolute().parent.is_dir() or page.is_dir()):
-        raise FptError(f"--page {page}: must be a file in a folder that exists")
+    if page:
+        _check_file("--page", page)
     found = compared(
         read_results(results), by, pair or (), score, tune=tune or (), choose=choose, within=within or (),
         example=example, where=_where(where or ()), lower_is_better=lower_is_better, choose_lower=choose_lower,
@@ -314,6 +313,12 @@ def compare(
 
         write_atomically(page.absolute(), compared_page(found, results.name).encode())
     show(found, as_json)
+
+
+def _check_file(option: str, path: Path) -> None:
+    """Refuse (FptError) what can be no file to write."""
+    if not path.absolute().parent.is_dir() or path.is_dir():
+        raise FptError(f"{option} {path}: must be a file in a folder that exists")
 
 
 def _where(given: Sequence[str]) -> dict[str, list[str]]:

@@ -185,8 +185,8 @@ def printed_ranges(finding: Finding) -> dict[str, tuple[float, float]]:
 def printed_number(place: Number, task: str) -> float:
     """What a table prints there for a task, less the best of `minus`. Raises SpecError where a row has none."""
     printed = {row: entry.printed[task] for row, entry in table(place.table).rows.items() if task in entry.printed}
-    if missing := {place.row, *place.minus} - {*printed}:
-        raise unknown(f"row of {place.table} on {task}", min(missing), printed)
+    for row in (place.row, *place.minus):
+        check_known(f"row of {place.table} on {task}", row, printed)
 
     def number(row: str) -> float:
         cell = printed[row]

@@ -144,7 +144,7 @@ class Arm:
         return self._table(name) if name in self.fields["measures"] else pd.DataFrame()
 
     def _table(self, name: str) -> pd.DataFrame:
-        return read_table(self.folder, name, self.result)
+        return read_table(self.folder, name, self.result, published=self.origin == "published")
 
     @property
     def seeds(self) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from fpt.errors import SpecError, unknown
+from fpt.errors import SpecError, check_known
 from fpt.results.arm import TUNED
 from fpt.results.cells import Cell, arm_of
 from fpt.results.contrasts import Level, cell_of
@@ -74,6 +74,5 @@ def attended(study: str, arm: str, *, task: str, score: str = "mass", trained: b
     if maps.empty:
         raise SpecError(f"{study}, {task}, {arm}: its attention was not measured")
     found = scores(maps)
-    if score not in found:
-        raise unknown("score of attention", score, found)
+    check_known("score of attention", score, found)
     return Level.of(mean_of(found[score]).in_percent, rate=cell.best_rate())

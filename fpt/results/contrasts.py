@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from fpt.errors import SpecError, unknown
+from fpt.errors import SpecError, check_known, unknown
 from fpt.results.arm import TUNED, Arm, Origin, published_arms, same_rate
 from fpt.results.baselines import known_scores
 from fpt.results.cells import Point, paired_difference, total
@@ -129,8 +129,7 @@ def baseline(task: str, name: str) -> float:
     Raises SpecError for one that was not counted on this task.
     """
     known = known_scores(task)
-    if name not in known:
-        raise unknown(f"baseline of {task}", name, known)
+    check_known(f"baseline of {task}", name, known)
     return 100 * known[name].share
 
 
@@ -146,8 +145,7 @@ def arms_of(
 
 
 def _of(arms: Iterable[Arm], of: str) -> list[Arm]:
-    if of not in QUANTITIES:
-        raise unknown("quantity", of, QUANTITIES)
+    check_known("quantity", of, QUANTITIES)
     return [arm if of == arm.of else replace(arm, of=of) for arm in arms]
 
 
@@ -167,8 +165,8 @@ def cell_of(
         make = "fpt run and fpt publish make them" if origin == "published" else "fpt run makes them"
         raise SpecError(f"the study {study} has no {origin} results; {make}")
     tasks = sorted({arm.task for arm in arms.values()} | {each for each, _ in faults})
-    if task and task not in tasks:
-        raise unknown(f"task with results in the study {study}", task, tasks)
+    if task:
+        check_known(f"task with results in the study {study}", task, tasks)
     if not task and len(tasks) != 1:
         raise SpecError(f"the study {study} has results on {', '.join(tasks)}: name one as `task`")
     task = task or tasks[0]

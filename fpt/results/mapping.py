@@ -15,7 +15,7 @@ from fpt.files import known_sha256, write_atomically
 from fpt.papers import papers
 from fpt.results.arm import ARMS, LISTED, ROWS, SERVED
 from fpt.results.pairs import pairs
-from fpt.sweeps.record import PUBLISHED, RESULT
+from fpt.sweeps.record import PUBLISHED, RESULT, check
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
 from fpt.sweeps.words import label, labels
@@ -58,21 +58,33 @@ def rows_of(study: Study) -> Iterator[dict[str, Any]]:
 
 def write_mapping(runs: Path, studies: Iterable[Study]) -> None:
     """Write runs/arms.csv and runs/rows.csv with the lines of these studies made anew. Other lines stay; those of a
-    sweep that is not published go."""
+    sweep that is not published go. Raises DataError for a record that the file does not have yet and that no sweep
+    wrote: later its SHA-256 is all that is checked."""
     studies = list(studies)
     names = {study.folder.name for study in studies}
     arms = [line for study in studies for line in lines_of(study.folder.name, study.sweeps)]
     rows = [line for study in studies for line in rows_of(study)]
     for file, columns, anew in ((ARMS, LISTED, arms), (ROWS, SERVED, rows)):
-        kept = [line for line in _written(runs / file, columns) if line["study"] not in names]
+        written = _written(runs / file, columns)
+        kept = [line for line in written if line["study"] not in names]
         lines = [line for line in (*kept, *anew) if _record(runs, line).is_file()]
         if file == ARMS:
-            lines = [{"record": known_sha256(_record(runs, line)), **line} for line in lines]  # that of a line stays
+            known = {line["record"] for line in written}
+            lines = [
+                line if "record" in line else line | {"record": _checked(_record(runs, line), known)} for line in lines
+            ]
         text = io.StringIO()
         writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(sorted(lines, key=lambda line: str(line["study"])))  # within a study as it was written
         write_atomically(runs / file, text.getvalue().encode())
+
+
+def _checked(path: Path, known: Collection[str]) -> str:
+    """The SHA-256 of a record, which is checked with its tables where it is not among those that are `known`."""
+    if (sha256 := known_sha256(path)) not in known:
+        check(path.parent)
+    return sha256
 
 
 def _written(path: Path, columns: tuple[str, ...]) -> list[dict[str, Any]]:

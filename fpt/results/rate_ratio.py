@@ -87,8 +87,8 @@ def of_arms(study: str, first: str, second: str, *, task: str = "", step: int | 
 def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "") -> Estimate:
     """The exponent in width of the ratio of two arms, a pair for each width, named as the study's tables name them.
 
-    Raises SpecError for a study, task or arm that is not there, for fewer than two widths, two arms of different
-    widths, a width that is given twice, and with fewer than three seeds in common.
+    The two arms of a pair have one width, of which there is no other pair. Raises SpecError for a study, task or arm
+    that is not there, and with fewer than three seeds in common.
     """
     from fpt.models import backbone
 
@@ -96,10 +96,8 @@ def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "
     for first, second in pairs:
         arms = [cell_of(study, name, task=task) for name in (first, second)]
         width, other = (float(backbone(arm.fields["backbone"]).width) for arm in arms)
-        if width != other:
-            raise SpecError(f"{first} has width {width:g} and {second} {other:g}: a ratio needs two arms of one width")
-        if width in by_width:
-            raise SpecError(f"{first} and {second}: width {width:g} is given twice")
+        assert width == other, f"{first} has width {width:g} and {second} {other:g}: a ratio is of one width"
+        assert width not in by_width, f"{first} and {second}: width {width:g} is given twice"
         by_width[width] = last_losses(arms[0]), last_losses(arms[1])
     return slope(by_width)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fpt.errors import DataError, SpecError, unknown
+from fpt.errors import DataError, SpecError, check_known, unknown
 from fpt.sweeps.selection import SAME_RATE
 from fpt.tasks.tables import FEW, MISSING, few, read_table
 
@@ -118,8 +118,8 @@ def columns(frame: pd.DataFrame, given: Columns, unpaired: bool = False) -> Colu
     for each in fields(found):
         value = getattr(found, each.name)
         for name in (value,) if isinstance(value, str) else value:
-            if name and name not in frame:
-                raise unknown("column", name, map(str, frame.columns), f"--{each.name}")
+            if name:
+                check_known("column", name, list(map(str, frame.columns)), f"--{each.name}")
     if len(set(found.named)) < len(found.named):
         raise SpecError(f"every role needs a column of its own; given: {', '.join(found.named)}")
     return found
@@ -138,8 +138,7 @@ def rows_where(frame: pd.DataFrame, where: Mapping[str, Sequence[str]]) -> pd.Da
     Raises SpecError for a column or a value that is not there.
     """
     for name, wanted in where.items():
-        if name not in frame:
-            raise unknown("column", name, map(str, frame.columns), "--where")
+        check_known("column", name, list(map(str, frame.columns)), "--where")
         texts, numbers = frame[name].astype(str), pd.to_numeric(frame[name].astype(str), errors="coerce")
         keep = np.zeros(len(frame), bool)
         for value in wanted:

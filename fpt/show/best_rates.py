@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fpt.errors import SpecError
 from fpt.results.arm import Arm
 from fpt.results.rate_ratio import (
     TENFOLD,
@@ -45,17 +44,16 @@ def valleys(study: str, arms: Sequence[str], caption: str, *, task: str = "") ->
 
     Dashed: the parabola near the lowest point; a diamond: that point, the best rate. The legend gives the best rate of
     the first arm over that of each other one, with its 95% interval (`fpt.results.rate_ratio`). Arms and `task` as
-    `fpt.results.contrast` reads them, with its errors. Raises SpecError for fewer than two arms.
+    `fpt.results.contrast` reads them, with its errors. There are two arms or more.
     """
     return CaptionedFigure(valleys_figure(cells_of(study, arms, task)), caption)
 
 
 @plot.drawn
 def valleys_figure(cells: Mapping[str, Arm]) -> plot.Plot:
-    """The figure of `valleys`: two arms or more, by name. Raises SpecError for fewer."""
+    """The figure of `valleys`: two arms or more, by name."""
     planes = {name: last_losses(arm) for name, arm in cells.items()}
-    if len(planes) < 2:
-        raise SpecError(f"a figure of valleys needs two arms; given: {', '.join(planes) or 'none'}")
+    assert len(planes) > 1, f"a figure of valleys needs two arms; given: {', '.join(planes)}"
     first, *others = planes
     ratios = {name: rate_ratio(planes[first], planes[name]) for name in others}
     lowest = {first: ratios[others[0]].first} | {name: found.second for name, found in ratios.items()}

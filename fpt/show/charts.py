@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from fpt.errors import SpecError
 from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import LINEAR
 from fpt.results.contrasts import (
@@ -85,10 +84,9 @@ def plane(study: str, first: str, second: str, caption: str, *, task: str = "") 
 
 
 def cells_of(study: str, arms: Iterable[str], task: str = "") -> dict[str, Arm]:
-    """Arms of a study by name, in this order. SpecError for none, and for one that is not there."""
+    """Arms of a study by name, in this order. SpecError for one that is not there."""
     found = {name: cell_of(study, name, task=task) for name in arms}
-    if not found:
-        raise SpecError(f"a figure of the study {study} needs at least one arm")
+    assert found, f"a figure of the study {study} needs at least one arm"
     return found
 
 

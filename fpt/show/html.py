@@ -55,8 +55,7 @@ class CaptionedFigure:
 
     def _repr_html_(self) -> str:
         alt = html.escape(str(self.figure.get_label()))
-        if not alt:
-            raise ValueError("a figure needs alt text: Plot.describe(...)")
+        assert alt, "a figure needs alt text: Plot.describe(...)"
         drawn = inline(self.figure, self.caption)
         image = f'<div class="fpt-scroll fpt-panels" role="img" aria-label="{alt}">{drawn}</div>'
         caption = f"{explained(self.caption)}<small>{source(self.figure)}</small>"
@@ -105,8 +104,7 @@ class Table:
     links: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if not all(str(name).strip() for name in self.frame.columns):
-            raise ValueError("every column of a table needs a name")
+        assert all(str(name).strip() for name in self.frame.columns), "every column of a table needs a name"
         filled = self.frame.map(_text).astype(bool).any()
         if filled.any():
             self.frame = self.frame.loc[:, filled]

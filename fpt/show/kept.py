@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from fpt.errors import SpecError, unknown
+from fpt.errors import SpecError, check_known
 from fpt.show.html import Page
 from fpt.sweeps.ledger import workspace
 
@@ -14,12 +14,10 @@ def from_notebook(name: str, tag: str, root: Path | None = None) -> Page:
     Raises SpecError where there is no such notebook, no such tag, or no HTML.
     """
     path = workspace(root) / "notebooks" / f"{name}.ipynb"
-    if not path.is_file():
-        raise SpecError(f"there is no notebook {path.name}")
+    check_known("notebook", path.name, [each.name for each in path.parent.glob("*.ipynb")])
     found = json.loads(path.read_text(encoding="utf-8"))["cells"]
     tagged = {each: cell for cell in found for each in cell["metadata"].get("tags", [])}
-    if tag not in tagged:
-        raise unknown(f"tag in {path.name}", tag, tagged)
+    check_known(f"tag in {path.name}", tag, tagged)
     for output in tagged[tag].get("outputs", []):
         if html := output.get("data", {}).get("text/html"):
             return Page(["".join(html)])

@@ -54,10 +54,8 @@ def results_folder(folder: str | None) -> Path | None:
     """A notebook's `folder` parameter as a path: runs/<study>/<sweep> of the workspace, nothing outside."""
     if folder is None:
         return None
-    if not isinstance(folder, str):
-        raise SpecError(f"folder = {folder!r}: a path in the workspace is expected, runs/<study>/<sweep>")
     root = workspace()
-    inside = Path(os.path.abspath(root / folder))
+    inside = Path(os.path.abspath(root / str(folder)))  # a number that papermill read is no such path either
     study, sweep = inside.parent, inside.name
     # A study may be a link to where there is room, as runs/ may be; a sweep, and what is no study, may not.
     ours = study.parent.resolve() == (root / "runs").resolve() and inside.resolve() == study.resolve() / sweep
@@ -98,12 +96,12 @@ def read_result(folder: Path, spec: SweepSpec) -> dict[str, Any] | None:
     path = folder / RESULT
     if not path.is_file():
         return None
-    result = read_json(path)
-    if result is None:
-        raise damaged(path, "it holds no JSON object")
-    if result.get("hash") != spec.hash:
-        if "hash" not in result or folder.name == spec.folder_name:
-            raise damaged(path, f"hash = {result.get('hash')!r}: {spec.hash!r} is expected")
+    result = read_json(path) or {}
+    if "hash" not in result:
+        return read_record(folder)  # which refuses it
+    if result["hash"] != spec.hash:
+        if folder.name == spec.folder_name:
+            raise damaged(path, f"hash = {result['hash']!r}: {spec.hash!r} is expected")
         return None
     if isinstance(fields := result.get("spec"), dict):
         found = _named(fields, spec)

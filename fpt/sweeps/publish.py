@@ -9,7 +9,7 @@ from fpt.errors import FptError, SpecError
 from fpt.files import read_json
 from fpt.sweeps import ledger
 from fpt.sweeps.ledger import SweepState
-from fpt.sweeps.record import damaged, read_table
+from fpt.sweeps.record import check, damaged
 from fpt.sweeps.study import Study
 from fpt.sweeps.study_file import FILE
 
@@ -47,9 +47,7 @@ def publish(study: Study, partial: bool = False) -> tuple[list[Path], list[Path]
 
 def _whole(state: SweepState) -> list[str]:
     """The files of a finished sweep, all of which were read. Raises DataError for the first that cannot be believed."""
-    result = state.result or {}
-    for name in result["tables"]:
-        read_table(state.folder, name, result)
+    result = check(state.folder)
     if read_json(notebook := state.folder / ledger.NOTEBOOK) is None:
         raise damaged(notebook, "it holds no JSON object")
     return [*FILES, *(f"{name}.parquet" for name in result["tables"])]

@@ -161,11 +161,39 @@ def read_progress(path: Path) -> dict[str, Any] | None:
 
 
 def read_record(folder: Path, recorded: str | None = None) -> dict[str, Any]:
-    """The result.json of a finished sweep, and its tables are those which the sweep wrote. Raises DataError where it is
-    not what a sweep writes, contradicts itself, has other tables, or is not the file whose SHA-256 was `recorded`."""
+    """The result.json of a finished sweep, and its tables are those which the sweep wrote. Raises DataError where they
+    are not.
+
+    `recorded`: the SHA-256 of result.json that was written when it was published, which `check` preceded: where it
+    fits, nothing else is checked again. Without one, the record must be what a sweep writes, and not contradict itself.
+    """
     path = folder / RESULT
+    if recorded is not None and path.is_file() and (now := known_sha256(path)) != recorded:
+        raise damaged(path, f"its SHA-256 is {now}, and runs/arms.csv, written when it was published, has {recorded}")
     if (found := read_json(path)) is None:
         raise damaged(path, "it holds no JSON object" if path.is_file() else "is missing")
+    if recorded is None:
+        _check_record(path, found)
+    for name, written in found["tables"].items():
+        table = folder / f"{name}.parquet"
+        if not table.is_file():
+            raise damaged(table, f"is missing, and {RESULT} records it")
+        if (now := known_sha256(table)) != written:
+            raise damaged(table, f"its SHA-256 is {now}, and {RESULT} records {written}")
+    return found
+
+
+def check(folder: Path) -> dict[str, Any]:
+    """The record of a finished sweep, checked with all of its tables, as it must be to be published. Raises DataError
+    as `read_record` and `read_table` do."""
+    result = read_record(folder)
+    for name in result["tables"]:
+        read_table(folder, name, result)
+    return result
+
+
+def _check_record(path: Path, found: dict[str, Any]) -> None:
+    """DataError for what no sweep writes."""
     if "tables" not in found:
         raise damaged(path, "tables is missing: the SHA-256 of each table, which earlier versions did not record")
     try:
@@ -174,15 +202,6 @@ def read_record(folder: Path, recorded: str | None = None) -> dict[str, Any]:
         raise damaged(path, explained(error.errors(include_url=False)[0])) from None
     for finding in _contradictions(record):
         raise damaged(path, finding)
-    if recorded is not None and (now := known_sha256(path)) != recorded:
-        raise damaged(path, f"its SHA-256 is {now}, and runs/arms.csv, written when it was published, has {recorded}")
-    for name, written in record.tables.items():
-        table = folder / f"{name}.parquet"
-        if not table.is_file():
-            raise damaged(table, f"is missing, and {RESULT} records it")
-        if (now := known_sha256(table)) != written:
-            raise damaged(table, f"its SHA-256 is {now}, and {RESULT} records {written}")
-    return found
 
 
 def recipe_of(result: Mapping[str, Any]) -> Recipe:
@@ -258,20 +277,21 @@ class Expected:
         )
 
 
-def read_table(folder: Path, name: str, result: Mapping[str, Any]) -> "pd.DataFrame":
+def read_table(folder: Path, name: str, result: Mapping[str, Any], published: bool = False) -> "pd.DataFrame":
     """A table of a finished sweep, by its name in `result`, which `read_record` let pass.
 
-    DataError where it cannot be read, or is not what the sweep must have written. The same file is read once.
+    DataError where it cannot be read, or is not what the sweep must have written; of what is published, this was
+    checked before, and its SHA-256 holds it. The same file is read once.
     """
     path = folder / f"{name}.parquet"
     try:
-        return _checked(path, state_of(path), name, Expected.of(result))
+        return _read(path, state_of(path), name, None if published else Expected.of(result))
     except OSError as error:
         raise damaged(path, f"cannot be read ({error.strerror or error})") from None
 
 
 @cache
-def _checked(path: Path, written: tuple[int, int] | None, name: str, expected: Expected) -> "pd.DataFrame":
+def _read(path: Path, written: tuple[int, int] | None, name: str, expected: Expected | None) -> "pd.DataFrame":
     """A table, read and checked once in a process for as long as it is the same file."""
     import pandas as pd
 
@@ -279,10 +299,10 @@ def _checked(path: Path, written: tuple[int, int] | None, name: str, expected: E
         frame = pd.read_parquet(path)
     except ValueError as error:  # pyarrow's, for a file that is no parquet, is one
         raise damaged(path, f"cannot be read ({error})") from None
-    for finding in _faults(name, frame, expected):
-        raise damaged(path, finding)
-    if name == "runs":
-        for finding in _other_choices(frame, expected):
+    if expected is not None:
+        for finding in _faults(name, frame, expected):
+            raise damaged(path, finding)
+        for finding in _other_choices(frame, expected) if name == "runs" else ():
             raise damaged(path.with_name(RESULT), finding)
     return frame
 

@@ -1,7 +1,9 @@
-"""Bad input of every kind: what is wrong is named, before anything is trained or written.
+"""What a person can do wrong at each door, and what the refusal names: before anything is trained or written.
 
-What is wrong in data, tokenizers, options and documents by themselves is tested beside their readers: tests/tasks/,
-tests/models/, tests/sweeps/test_study.py.
+One table a door, in this order: own data (as `fpt advise` meets them), the command line, a study file, the weights of
+others, the parameters of a notebook, the environment. Damaged results have a table of their own, of which every command
+is tried (test_results.py), and so has a machine that fails (test_machine.py). What is wrong in a table, an archive or a
+tokenizer by itself is tested beside its reader, in tests/tasks/ and tests/models/.
 """
 
 import json
@@ -19,8 +21,10 @@ from typer.testing import CliRunner
 
 from fpt.advise import work
 from fpt.cli import app
+from fpt.errors import SpecError
+from fpt.sweeps import check_parameters, parameters_to_spec
 
-# --- advise: data of one's own, and what is asked of them
+# --- own data, and what is asked of them
 
 ROWS = 40
 
@@ -53,7 +57,7 @@ def another_request():
 
 
 OURS = "advise data.csv --backbone hub:model"
-ADVISE = {
+OWN_DATA = {
     "nothing there": (list, "advise data", ("data", "no such file")),
     "the tokenizer of a model of bytes": (texts, "advise data.csv --tokenizer own", ("tiny-lm", "hub:PATH")),
     "a tokenizer for numbers": (numbers_and_tokenizer, f"{OURS} --tokenizer own", ("tokenizer is own", "no table")),
@@ -73,7 +77,7 @@ ADVISE = {
     ),
 }
 
-# --- models
+# --- the command line: all but those of `fpt models` in a workspace with a study
 
 MODELS = {
     "a backbone without matrices": ("--backbone lstm --arm lora-random", ("'lstm'", "adapters", "recurrent")),
@@ -83,7 +87,30 @@ MODELS = {
     "an arm of every backbone": ("--arm lora-random", ("--backbone",)),
 }
 
-# --- studies in which something has no effect, or compares what cannot be compared
+COMMANDS = {
+    "no such study": ("run mien", ("'mien'", "mine")),
+    "no such engine": ("run mine --engine slurm", ("--engine", "slurm", "ray")),
+    "an address without Ray": ("run mine --address head:6379", ("--address head:6379", "--engine ray")),
+    "a dry run with threads": ("run mine --smoke --threads 2", ("--smoke", "--threads")),
+    "a dry run on Ray": ("run mine --smoke --engine ray", ("--smoke", "--engine")),
+    "a dry run with an address": ("run mine --smoke --address here:1", ("--smoke", "--address")),
+    "a dry run without its data": ("run mine --smoke", ("--smoke", "tests/data")),
+    "no such table": ("plan mine --only lu-table-8", ("lu-table-8", "digits")),
+    "another workspace that is none": ("plan mine --root /usr", ("--root", "/usr", "runs/", "notebooks/")),
+    "a report of nothing": ("report mine", ("mine", "no results", "fpt run mine")),
+    "a report into no folder": ("report mine --output nowhere/a.html", ("--output", "nowhere/a.html")),
+    "a report onto a folder": ("report mine --output runs", ("--output", "runs")),
+    "a report that cannot be written": ("report mine --output /proc/a.html", ("/proc", "cannot be written")),
+    "nothing to publish": ("publish", ("STUDY", "--mapping")),
+    "a study and all of them": ("publish mine --mapping", ("STUDY", "--mapping")),
+    "a part of all of them": ("publish --mapping --partial", ("STUDY", "--mapping")),
+    "nothing is finished": ("publish mine", ("1 of 1", "fpt run mine", "--partial")),
+    "no part is finished": ("publish mine --partial", ("mine", "nothing to publish")),
+    "no table of results": ("compare results.csv", ("results.csv", "no such file")),
+    "a page into no folder": ("compare results.csv --page nowhere/a.html", ("--page", "nowhere/a.html")),
+}
+
+# --- study files: what they are, and where something has no effect, or what is compared cannot be
 
 FILE = "runs/mine/study.yaml"
 SWEEPS = PLAIN.partition("sweeps:")[0] + "sweeps:\n"
@@ -127,6 +154,75 @@ STUDIES = {
     ),
     "a number with a leading zero": (field("steps: 010"), ("line 4", "010", "eight")),
 }
+RATES = "learning_rates: [1e-3], seeds: [0]"
+GOOD = f"{RATES}, compute_type: float32"
+
+
+def sweeps(*fields):
+    """A study of sweeps that have these fields, and no others but what each needs."""
+    return f"sweeps: [{', '.join(f'{{{each}, {GOOD}}}' for each in fields)}]"
+
+
+STUDIES |= {
+    # the document
+    "nothing": ("", ("empty",)),
+    "no YAML": ("a: [", ("not YAML",)),
+    "no day of the calendar": ("name: 2021-13-45\nsweeps: []", ("not YAML",)),
+    "a number of 5,000 digits": (f"name: {'9' * 5000}\nsweeps: []", ("not YAML",)),
+    "500 lists in each other": ("sweeps: " + "[" * 500 + "]" * 500, ("nested too deeply",)),
+    "a word": ("just words", ("must be a mapping",)),
+    "a program": ("sweeps: [!!python/object/apply:os.system [ls]]", ("constructor for the tag", "os.system")),
+    "a field twice": ("sweeps: [{task: digits, task: mnist}]", ("line 1", 'duplicate key "task"')),
+    # its fields
+    "a name alone": ("name: x", ("no sweeps",)),
+    "a misspelt field": ("sweps: []", ("'sweps'", "line 1", "Did you mean 'sweeps'")),
+    "a word for a sweep": ("sweeps: [digits]", ("line 1", "sweeps[0] = 'digits'", "mapping")),
+    "tables of nobody": ("tables: [a]\n" + sweeps("task: digits"), ("tables are of a paper",)),
+    "fields of no task of the study": ("tasks: {digit: {}}\n" + sweeps("task: digits"), ("'digit'", "tasks of")),
+    "a misspelt field of a task": (
+        "tasks: {digits: {step: 3}}\nsweeps: [{task: digits}]",
+        ("'step'", "tasks of", "digits"),
+    ),
+    "no such claim": ("asks: [R-01, P-1]\n" + sweeps("task: digits"), ("'P-1'", "asks of", "Did you mean 'P-")),
+    "no such paper": ("paper: rothermel", ("'rothermel'", "Did you mean 'rothermel2021'")),
+    "no such table of the paper": ("paper: rothermel2021\ntables: [lu-table-1]", ("lu-table-1", "rothermel2021")),
+    # a sweep
+    "no task": (f"defaults: {{{GOOD}}}\nsweeps: [{{arm: frozen-random}}]", ("without a task", "sweep 1")),
+    "no such task": (sweeps("task: digit"), ("'digit'", "digits", "sweep 1")),
+    "no such backbone": (sweeps("task: digits, backbone: gtp2"), ("'gtp2'", "gpt2", "sweep 1")),
+    "no such arm": (sweeps("task: digits, arm: frozn-random"), ("'frozn-random'", "sweep 1")),
+    "two thresholds for one sweep": (
+        sweeps("task: digits, threshold: 0.8", "task: digits, threshold: 0.9"),
+        ("threshold", "0.8 and 0.9", "sweep 2"),
+    ),
+    "a list of no task": (sweeps("task: []"), ("task = []", "empty")),
+    "a list of lists of tasks": (sweeps("task: [[digits]]"), ("task = ", "must be text")),
+    "an arm that is empty": (sweeps("task: digits, arm: [frozen-random, null]"), ("arm = ", "empty")),
+    "a number above its range": (sweeps("task: digits, extend: [0, 11]"), ("extend = 11", "10", "sweep 1")),
+    "no number type": (f"sweeps: [{{task: digits, {RATES}}}]", ("number type", "defaults")),
+    "no number type for a paper": (f"paper: rothermel2021\ndefaults: {{{RATES}}}", ("number type",)),
+    "two number types": (
+        f"sweeps: [{{task: digits, {GOOD}}}, {{task: mnist, {RATES}, compute_type: bfloat16}}]",
+        ("bfloat16 and float32 are mixed",),
+    ),
+    "a number to measure": (sweeps("task: digits, measures: 5"), ("measures = 5", "list of names", "sweep 1")),
+    "a list for an option": (
+        sweeps("task: bit-xor, task_options: {length: [5, 10]}"),
+        ("task_options.length = [5, 10]", "a number or text"),
+    ),
+    "a number for options": (sweeps("task: bit-xor, task_options: 5"), ("task_options = 5", "mapping", "sweep 1")),
+    "a number for a group": (sweeps("task: digits, trainable: [3]"), ("trainable = [3]", "policy")),
+    "a folder for a name of weights": (sweeps("task: digits, keep_as: a.b"), ("keep_as = 'a.b'", "name")),
+    "a number for a name of weights": (sweeps("task: digits, pretrained_by: 1"), ("pretrained_by = 1", "sweep 1")),
+    "weights from weights": (
+        sweeps("task: digits, keep_as: mine, pretrained_by: bits"),
+        ("keep_as = 'mine'", "sweep 1"),
+    ),
+    "an arm and its parts": (
+        f"defaults: {{arm: unfrozen-pretrained}}\n{sweeps('task: digits, init: random')}",
+        ("'unfrozen-pretrained'", "init = 'random'"),
+    ),
+}
 GONE = PLAIN.replace("{task: digits, arm: frozen-pretrained}", "{task: 'npz:mine.npz', arm: frozen-random}")
 
 # --- folders of models that do not hold what they announce
@@ -162,15 +258,52 @@ def spoilt(spoil):
     return arrange
 
 
-# id -> what makes the place, the command, what its refusal names
-CASES = {f"advise: {name}": case for name, case in ADVISE.items()}
-CASES |= {f"models: {name}": (list, f"models {words}", named) for name, (words, named) in MODELS.items()}
-CASES |= {name: (planned(text), "run mine", (FILE, *named)) for name, (text, named) in STUDIES.items()}
-CASES["a batch above the split"] = planned(field("batch_size: 5000")), "run mine", ("batch_size", "5000")
-CASES["data are gone"] = planned(GONE), "status mine", ("mine.npz", FILE)
-CASES |= {
-    f"weights: {name}": (spoilt(spoil), "run mine", ("model", *named)) for name, (spoil, named) in WEIGHTS.items()
+# --- parameters of notebooks, as papermill injects them
+
+PARAMETERS = 'task, backbone, arm = "digits", "tiny-lm", "frozen-random"\nlearning_rates, seeds = [1e-3], [0]'
+OF_A_SWEEP = {  # injected into notebooks/sweep
+    "a misspelt parameter": ("lerning_rates = [1e-3]", ("'lerning_rates'", "'learning_rates'")),
+    "an unknown task": ("task = 'digit'", ("'digit'", "'digits'")),
+    "an unknown arm": ("arm = 'frozn-random'", ("'frozn-random'", "'frozen-random'")),
+    "text for a number of steps": ("steps = 'many'", ("steps", "many")),
+    "a share above 1": ("data_fraction = 2.0", ("data_fraction", "2.0")),
+    "no seeds": ("seeds = []", ("seeds",)),
+    "a seed twice": ("seeds = [0, 0]", ("seeds", "more than once")),
+    "a rate below 0": ("learning_rates = [-1e-3]", ("learning_rates", "-0.001")),
+    "an option of another task": ("task_options = {'length': 3}", ("length", "digits")),
 }
+OF_OTHERS = {  # into a notebook that declares steps: int
+    "another name": ("nosuch = 1", ("'nosuch'", "steps")),
+    "text": ("steps = 'many'", ("steps", "many")),
+    "true": ("steps = True", ("steps", "True")),
+    "a fraction": ("steps = 1.5", ("steps", "1.5")),
+}
+
+# --- the environment: variables, a workspace with a study, a command
+
+OF_GPT2 = PLAIN.replace("tiny-lm", "gpt2")
+OFFLINE = {"HF_HUB_OFFLINE": "1", "XDG_CACHE_HOME": "cache", "HF_HOME": "hub"}
+ENVIRONMENT = {
+    "no weights in the folder of weights": ({"FPT_WEIGHTS": "."}, OF_GPT2, "run mine", ("gpt2", "FPT_WEIGHTS")),
+    "no weights without a network": (OFFLINE, OF_GPT2, "run mine", ("gpt2", "FPT_WEIGHTS")),
+}
+
+# --- all that is a command: door -> name -> what makes the place, the command, what its refusal names
+
+DOORS = {
+    "own data": OWN_DATA,
+    "command line": {name: (list, f"models {words}", named) for name, (words, named) in MODELS.items()}
+    | {name: (planned(PLAIN), words, named) for name, (words, named) in COMMANDS.items()},
+    "study file": {name: (planned(text), "run mine", (FILE, *named)) for name, (text, named) in STUDIES.items()}
+    | {
+        "a batch above the split": (planned(field("batch_size: 5000")), "run mine", ("batch_size", "5000")),
+        "data are gone": (planned(GONE), "status mine", ("mine.npz", FILE)),
+    },
+    "weights of others": {
+        name: (spoilt(spoil), "run mine", ("model", *named)) for name, (spoil, named) in WEIGHTS.items()
+    },
+}
+CASES = {f"{door}: {name}": case for door, cases in DOORS.items() for name, case in cases.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -189,6 +322,35 @@ def test_it_is_refused_by_name_and_nothing_is_written(case, here):
     before = set(here.rglob("*"))
     refused(*command.split(), named=named)
     assert set(here.rglob("*")) == before
+
+
+@pytest.mark.parametrize("case", OF_A_SWEEP)
+def test_parameters_of_a_sweep(case):
+    injected, named = OF_A_SWEEP[case]
+    names = {"In": ["", PARAMETERS, injected, "spec = parameters_to_spec(globals())"]}
+    exec(f"{PARAMETERS}\n{injected}", names)
+    with pytest.raises(SpecError) as refusal:
+        parameters_to_spec(names)
+    assert all(each in str(refusal.value) for each in (*named, "notebook parameters")), str(refusal.value)
+
+
+@pytest.mark.parametrize("case", OF_OTHERS)
+def test_parameters_of_another_notebook(case):
+    injected, named = OF_OTHERS[case]
+    names = {"In": ["", "steps = 3", injected, "check_parameters(globals(), steps=int)"], "DATA_DIR": "/data"}
+    exec(f"steps = 3\n{injected}", names)
+    with pytest.raises(SpecError) as refusal:
+        check_parameters(names, steps=int)
+    assert all(each in str(refusal.value) for each in named), str(refusal.value)
+
+
+@pytest.mark.parametrize("case", ENVIRONMENT)
+def test_the_environment(case, here, monkeypatch):
+    variables, study, command, named = ENVIRONMENT[case]
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    workspace(here, study)
+    refused(*command.split(), named=named)
 
 
 def test_a_minute_for_a_model_that_needs_ten_for_a_step(here, monkeypatch):

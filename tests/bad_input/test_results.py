@@ -120,6 +120,21 @@ def test_what_is_published_is_checked_as_well(command, folder):
     assert "git checkout" in message
 
 
+@pytest.mark.parametrize("what", ["record", "table"])
+def test_nothing_damaged_gets_a_sha256_of_its_own(what, folder):
+    """Of what runs/arms.csv lists nothing but the SHA-256 is checked later, so everything is checked before."""
+    ((copy,), _) = publish(load_study(folder.parent))
+    if what == "record":
+        change(copy / ledger.RESULT, choices={})
+    else:
+        path = copy / "runs.parquet"
+        pd.read_parquet(path).iloc[:2].to_parquet(path, index=False)
+        tables = json.loads((copy / ledger.RESULT).read_text())["tables"]
+        change(copy / ledger.RESULT, tables=tables | {"runs": sha256(path)})
+    refusal.refused("publish", "--mapping", named=(str(copy), "git checkout"))
+    assert not Path("runs/arms.csv").exists()
+
+
 def test_a_table_that_changes_while_it_is_used(folder):
     """What is remembered of a file holds for as long as the file stays."""
     assert len(load_runs(folder.parent)) == 4

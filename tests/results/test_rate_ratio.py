@@ -171,8 +171,6 @@ def test_of_published_runs_the_exponent_is_that_of_their_losses_by_width():
         first, second = (last_losses(cell_of("lora-text", name)) for name in both)
         planes[width] = first, second
     assert slope_of_arms("lora-text", list(arms.values())) == slope(planes)
-    with pytest.raises(SpecError, match="two"):
-        slope_of_arms("lora-text", [arms[64]])
     with pytest.raises(SpecError, match="FP"):
         slope_of_arms("lora-text", [("FP", "UP")])
 
@@ -184,16 +182,3 @@ def test_made_grids_have_three_rates_to_each_side_of_where_the_valley_was_though
     middles = np.log10([arm.columns[3] for arm in seen]) - np.tile([math.log10(2) - 3, -3], 50)
     assert {len(arm.columns) for arm in seen} == {7}
     assert 0.1 < np.abs(middles).max() <= 0.125
-
-
-@pytest.mark.parametrize(
-    "pairs",
-    [
-        [("LP (tiny-lm-64)", "UP (tiny-lm-256)"), ("LP", "UP")],
-        [("LP", "UP"), ("LP (rank 32)", "UP")],
-    ],
-    ids=["two widths in one pair", "one width twice"],
-)
-def test_a_pair_has_one_width_of_its_own(pairs: list[tuple[str, str]]) -> None:
-    with pytest.raises(SpecError, match="width"):
-        slope_of_arms("lora-text", pairs)

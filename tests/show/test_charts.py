@@ -95,7 +95,6 @@ def test_an_arm_is_named_in_words(name: str, words: str) -> None:
 TASKS = "laptop-rothermel2021"  # a study of several
 REFUSED = [
     ("arm with results in the study plane-minilm", lambda: dots(STUDY, ["FP", "XP"], "")),
-    ("at least one arm", lambda: by_rate(STUDY, [], "")),
     ("baseline of mnist", lambda: dots(STUDY, ["FP"], "", baselines=["a coin"])),
     ("'UX'", lambda: signs("laptop", "FP", "UX")),
     ("'UX'", lambda: by_compute("laptop", {"UX": 1}, "")),
@@ -291,11 +290,6 @@ def test_what_all_arms_say_in_brackets_is_left_to_the_caption() -> None:
     wide = words_of(["LP (tiny-lm-256)", "UP (tiny-lm-256)"])
     assert wide == {"LP (tiny-lm-256)": "LoRA pretrained", "UP (tiny-lm-256)": "unfrozen pretrained"}
     assert words_of(["LP", "LP (rank 1)"])["LP (rank 1)"] == "LoRA pretrained (rank 1)"
-
-
-def test_one_arm_alone_has_no_valleys(cells) -> None:
-    with pytest.raises(SpecError, match="two arms"):
-        valleys_figure({"LP": cells["LP"]})
 
 
 def test_arms_that_diverged_at_every_rate_have_no_valleys(cells, monkeypatch) -> None:

@@ -141,7 +141,7 @@ def test_results_go_below_the_study_only(
     assert results_folder("runs/far/sweep") == Path("runs/far/sweep")  # a study may be a link
     for folder in (
         "/elsewhere/x/y", "runs/mine", "runs", "runs/mine/a/b", "runs/../../x", "runs/mine/../../x", "mine/sweep", "",
-        "runs/mine/published", "runs/link/x", "runs/mine/.hidden", "runs/mine/away", "runs/far/../../x",
+        "runs/mine/published", "runs/link/x", "runs/mine/.hidden", "runs/mine/away", "runs/far/../../x", 3,
     ):  # fmt: skip
         with pytest.raises(SpecError, match="nowhere else"):
             results_folder(folder)
