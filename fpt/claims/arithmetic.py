@@ -14,6 +14,7 @@ from fpt.claims.counted import LISTS, counted
 from fpt.errors import check_known
 from fpt.papers import claim, paper_of, printed_number, table
 from fpt.papers.schema import Claim, Number, Relation
+from fpt.results.sizes import SIZES
 from fpt.tasks import entry
 
 Outcome = tuple[bool, str]
@@ -23,7 +24,6 @@ FUNCTIONS: "dict[str, Callable[[Claim], Outcome]]" = {}  # by the claim that eac
 
 CLOSE = 1.2  # "about the same number": within this factor
 FROZEN = "what is attended to still moves with input, positions and layer-norm gains"
-SIZES = {"small": "gpt2", "medium": "gpt2-medium", "large": "gpt2-large", "XL": "gpt2-xl"}
 CIFAR10_BATCHES = (  # images of each class in data_batch_1 to 5, counted
     (1005, 974, 1032, 1016, 999, 937, 1030, 1001, 1025, 981),
     (984, 1007, 1010, 995, 1010, 988, 1008, 1026, 987, 985),

@@ -27,7 +27,7 @@ def attends(case: Case) -> list[Comparison]:
         Comparison(
             f"{first.label}: {name}",
             found,
-            note="; ".join(of_test(found)),
+            note=of_test(found),
             of=f"attention, {case.rule.level}: {name}",
             plus=(first.sweep,),
             minus=case.sweeps(case.rule.rows[1:]),

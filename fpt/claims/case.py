@@ -162,7 +162,6 @@ class Case:
         less: Score = NOTHING,
         score: str = "",
         label: str = "",
-        notes: Iterable[str] = (),
     ) -> Comparison:
         """Rows `plus` minus rows `minus` and the score `less`, called `score`, at the rule's rate [or each side at its
         own]."""
@@ -175,12 +174,12 @@ class Case:
         lost = [f"{cell.label} ({n})" for side in sides for cell, rate, _ in side if (n := cell.diverged(rate))]
         found = paired_difference(sides[0], sides[1], less.share, less.standard_error**2)
         names = " - ".join(f"{'gap of ' * of_gaps}{self.label(row)}" for row in (*plus, *minus))
-        said = [*notes, *_collapsed(sides, less.share), *([f"diverged runs: {', '.join(lost)}"] if lost else [])]
+        said = [*_collapsed(sides, less.share), *([f"diverged runs: {', '.join(lost)}"] if lost else [])]
         said += [f"edge of the grid: {', '.join(dict.fromkeys([*up, *down]))}"] if up or down else []
         return Comparison(
             label or (f"{names} - {score}" if score else names),
             found,
-            note="; ".join([*said, *of_test(found)]),
+            note="; ".join(filter(None, [*said, of_test(found)])),
             at=self.rates_in_words(at or (self.rule.at,)),
             of=GAP if of_gaps else ACCURACY,
             plus=self.sweeps(plus),
@@ -248,11 +247,11 @@ def _collapsed(sides: Sequence[Sequence[Point]], less: float) -> list[str]:
     return [f"{count} collapsed runs, medians {' and '.join(medians)}"] if count else []
 
 
-def of_test(test: Estimate) -> list[str]:
-    """What the note of a comparison says of its test."""
+def of_test(test: Estimate) -> str:
+    """What the note of a comparison says of its test, if anything."""
     if test.n < MINIMUM_PAIRS:
-        return ["too few pairs"] if test.n else []
-    return ["p by sign flips"] if test.flips else []
+        return "too few pairs" if test.n else ""
+    return "p by sign flips" if test.flips else ""
 
 
 def cases_of(rule: Rule, study: StudyCells) -> list[Case]:

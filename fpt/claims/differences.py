@@ -49,7 +49,7 @@ def training_accuracy(case: Case, plus: Sequence[str], minus: Sequence[str]) -> 
         Comparison(
             f"training accuracy of {case.label(above)} - {case.label(under)}",
             found,
-            note="; ".join(of_test(found)),
+            note=of_test(found),
             of="training accuracy",
             plus=case.sweeps(plus),
             minus=case.sweeps(minus),

@@ -93,7 +93,7 @@ def test_loss(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list[Com
         Comparison(
             f"loss of {case.label(above)} - {case.label(under)}",
             found,
-            note="; ".join(of_test(found)),
+            note=of_test(found),
             of="test loss",
             plus=case.sweeps(plus),
             minus=case.sweeps(minus),

@@ -35,7 +35,7 @@ def screen(found: Compared) -> Iterator[Table | str]:
     if tuned:
         yield _arms(found)
         yield _rates(found)
-        yield from (flip_text(found, row) for row in found.flips.to_dict("records"))
+        yield from (flip_text(row) for row in found.flips.to_dict("records"))
         if found.flips.empty and one_order(found.rates):
             yield (
                 f"No order flips: at all {', '.join(named.tune)} that two arms share and that were tested, the mean of "
@@ -83,7 +83,7 @@ def how(found: Compared) -> str:
     return text
 
 
-def flip_text(found: Compared, row: Mapping[Hashable, Any]) -> str:
+def flip_text(row: Mapping[Hashable, Any]) -> str:
     """Between which settings the order of two arms flips."""
     told = "" if row["shown"] else ", though not both leads are told from chance"
     lower, upper = (f"{row[f'leads_{side}']} leads at {row[side]}" for side in ("below", "above"))

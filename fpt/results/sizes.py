@@ -43,10 +43,6 @@ def by_formula(backbone: str) -> dict[str, int]:
     return {group: int(count) for group, count in {**counted, "positions": live["positions"]}.items()}
 
 
-def trained_as_printed(backbone: str) -> int:
-    return sum(by_formula(backbone).values())
-
-
 def library_total(backbone: str) -> int:
     """All parameters of the library's model: without our input and output layers, with what these replace."""
     return int(counts(backbone).drop(index=["input", "output"]).to_numpy().sum())

@@ -22,6 +22,7 @@ from fpt.cli import app
 
 RATES = (1e-4, 3e-4, 1e-3, 3e-3)
 EXACT = 1e-9
+COLUMNS = ("--by", "arm", "--rate", "lr", "--score", "test", "--choose", "val")
 
 
 def sweep(seed: int, best: Mapping[str, float], seeds: int = 6, spread: float = 0.01) -> pd.DataFrame:
@@ -193,21 +194,7 @@ def asked(path: Path, frame: pd.DataFrame, case: Case, *more: str) -> dict[str, 
         frame.to_parquet(file, index=False)
     else:
         frame.to_csv(file, index=False, sep="\t" if case.ending == "tsv" else ",")
-    words = [
-        "compare",
-        str(file),
-        "--by",
-        "arm",
-        "--pair",
-        "seed",
-        "--rate",
-        "lr",
-        "--score",
-        "test",
-        "--choose",
-        "val",
-    ]
-    done = CliRunner().invoke(app, [*words, *case.options, *more, "--json"])
+    done = CliRunner().invoke(app, ["compare", str(file), *COLUMNS, "--pair", "seed", *case.options, *more, "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
@@ -286,19 +273,7 @@ def test_a_run_that_stands_twice_stops_the_command(twice: str, tmp_path: Path) -
     frame = flipping()
     again = frame.iloc[[7]] if twice == "the same row again" else frame.iloc[[7]].assign(test=0.5)
     pd.concat([frame, again]).to_csv(tmp_path / "twice.csv", index=False)
-    words = [
-        "compare",
-        str(tmp_path / "twice.csv"),
-        "--by",
-        "arm",
-        "--rate",
-        "lr",
-        "--score",
-        "test",
-        "--choose",
-        "val",
-    ]
-    done = CliRunner().invoke(app, words)
+    done = CliRunner().invoke(app, ["compare", str(tmp_path / "twice.csv"), *COLUMNS])
     assert done.exit_code == 2
     assert "2 rows" in done.output
 
