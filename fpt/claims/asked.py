@@ -4,16 +4,20 @@ The record of a sweep (result.json) has a hash of the rule of each claim that it
 of every rule that was asked so, taken from the git history: what counts is the text, not how a hash is made.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fpt.claims.rules import is_likeness
+from fpt.claims.case import Case
+from fpt.claims.differences import accuracy
+from fpt.claims.rules import alone, in_order, is_likeness, kind_of, with_first
 from fpt.documents import read_document
-from fpt.papers import rule_hash
+from fpt.papers import paper_of, rule_hash, table
 from fpt.papers.schema import RULES, Claim, Quantifier, Rule
+from fpt.results.cells import FEW_SEEDS
 
 FILE = Path(__file__).with_name("asked.yaml")
 PLANNED, CHANGED, EXPLORATORY = "planned", "changed after results", "exploratory"
@@ -36,6 +40,41 @@ def asked_as(claim: Claim, record: Mapping[str, Any]) -> str:
         return PLANNED
     same = "rule" in known and rules_as_text(known) == [_text(rule) for rule in claim.rule]
     return PLANNED if same else CHANGED
+
+
+def of_contrast(contrast: Rule, asked_by: Sequence[Claim]) -> list[Claim]:
+    """The claims that ask for this contrast, whatever the limit: of those of a finding, some ask the opposite."""
+    wanted = _sides(contrast)
+    return [each for each in asked_by if any(wanted & _sides(rule) for rule in each.rule)]
+
+
+def _sides(rule: Rule) -> set[tuple[Any, ...]]:
+    """What a rule compares, whatever the limit: what is measured at which rates, and the models on both sides, those
+    that are to be above first; of one row, where it is compared with itself."""
+    if not rule.table:
+        return set()
+    read, kind = table(rule.table), kind_of(rule)
+    rows = paper_of(read.paper).rows
+    is_difference = kind.measured is accuracy and kind.pairs in (with_first, in_order)  # each has a limit of its own
+    measured = "difference" if is_difference else rule.kind
+    pairs = (kind.pairs or with_first)(rule.rows) or alone(rule.rows)
+    sides = [tuple(json.dumps([rows[row].fields for row in side], sort_keys=True) for side in both) for both in pairs]
+    return {(measured, read.kind, rule.at, *both) for both in sides}
+
+
+def planned_word(asked_by: Sequence[Claim], case: Case, seeds: int) -> str:
+    """Whether the sweeps that are read were run for one of these claims, and with its rule as it stands now; of few
+    `seeds` nothing was planned."""
+    found = EXPLORATORY
+    if seeds < FEW_SEEDS:
+        return found
+    for claim in asked_by:
+        given = {asked_as(claim, cell.arm.result) for cell in case.rows.values() if cell.arm}
+        if given == {PLANNED}:
+            return PLANNED
+        if EXPLORATORY not in given:
+            found = CHANGED
+    return found
 
 
 @cache

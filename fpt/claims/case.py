@@ -266,5 +266,4 @@ def cases_of(rule: Rule, study: StudyCells) -> list[Case]:
 
 def decides(case: Case) -> bool:
     """What is printed of the paper's own models is tested on these alone."""
-    only = case.rule.only_paper_scale or case.rule.kind == "near"
-    return not only or all(cell.scale == PAPER_SCALE for cell in case.rows.values())
+    return not case.rule.of_own_scale or all(cell.scale == PAPER_SCALE for cell in case.rows.values())

@@ -6,10 +6,8 @@ the pairs of a question. fpt.claims.verdicts has the files.
 """
 
 import hashlib
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +15,11 @@ import pandas as pd
 
 from fpt.claims import words
 from fpt.claims.arithmetic import computed
-from fpt.claims.asked import CHANGED, EXPLORATORY, LABELS, PLANNED, asked_as
+from fpt.claims.asked import LABELS, of_contrast, planned_word
 from fpt.claims.case import Case, Comparison, cases_of, decides
 from fpt.claims.rules import EVERY_RATE, baseline_verdict, comparisons_of, contrasts_of, is_likeness, rates_of
 from fpt.claims.verdicts import COLUMNS, DECADES, FLOORED, NUMBERS, ROBUSTNESS, SPEAKS
-from fpt.papers import claims, findings, paper_of, papers, rules_of, table
+from fpt.papers import claims, findings, papers, rules_of
 from fpt.papers.schema import Claim, Finding, Quantifier, Rule
 from fpt.results.baselines import best_trivial
 from fpt.results.cells import FEW_SEEDS, NOT_RUN_YET, PAPER_SCALE, REDUCED, StudyCells, TableCell, every_study
@@ -33,7 +31,6 @@ from fpt.training.recipe import Recipe
 
 # Of several rules the first of these is that of a claim.
 STRICTEST: tuple[Quantifier, ...] = ("all", "most", "", "some")
-DIFFERENCES = ("beats", "matches", "comparable", "order")  # kinds that compare two rows, each with a limit of its own
 NO_STUDY = "no study has its rows"
 ITS_OWN_SCALE = "its own scale alone"  # why a claim about the paper's own models has no row
 PLAIN = {  # what a recipe and its data are where nothing is said of them
@@ -257,7 +254,7 @@ def summed(rules: Sequence[Rule], evidence: pd.DataFrame | None) -> dict[str, An
         "quantifier": quantifier(rules),
         "contrast": "; ".join(dict.fromkeys(filter(None, (r.part for r in rules)))),
     }
-    own_scale = any(rule.only_paper_scale or rule.kind == "near" for rule in rules)
+    own_scale = any(rule.of_own_scale for rule in rules)
     if evidence is None:
         return found | {"word": words.NOT_RUN, "note": ITS_OWN_SCALE if own_scale else NO_STUDY}
     speaking, not_run = evidence[evidence["pair_word"] != ""], evidence["missing"] == NOT_RUN_YET
@@ -282,45 +279,9 @@ def quantifier(rules: Sequence[Rule]) -> Quantifier:
     return next(of for of in STRICTEST if of in named)
 
 
-def of_contrast(contrast: Rule, asked_by: Sequence[Claim]) -> list[Claim]:
-    """The claims that ask for this contrast, whatever the limit: of those of a finding, some ask the opposite."""
-    wanted = _question(contrast)
-    return [each for each in asked_by if any(wanted & _question(rule) for rule in each.rule)]
-
-
-def _question(rule: Rule) -> set[tuple[str, ...]]:
-    """What a rule compares, whatever the limit: what is measured at which rates, and the models of two rows, the one
-    that is to be above first; of one row, where it is compared with itself."""
-    if not rule.table:
-        return set()
-    read = table(rule.table)
-    fields = [json.dumps(paper_of(read.paper).rows[row].fields, sort_keys=True) for row in rule.rows]
-    of_kind = "difference" if rule.kind in DIFFERENCES else rule.kind
-    if rule.kind == "order":
-        sides = {(above, under) for under, above in pairwise(fields)}
-    else:
-        sides = {(fields[0], other) for other in fields[1:] or [""]}
-    return {(of_kind, read.kind, rule.at, *both) for both in sides}
-
-
 def shared_seeds(cells: Iterable[TableCell]) -> int:
     """How many seeds all of these arms have: as many pairs there are."""
     return len(set.intersection(*({*cell.arm.runs["seed"]} if cell.arm else set() for cell in cells)))
-
-
-def planned_word(asked_by: Sequence[Claim], case: Case, seeds: int) -> str:
-    """Whether the sweeps that are read were run for one of these claims, and with its rule as it stands now; of few
-    `seeds` nothing was planned."""
-    found = EXPLORATORY
-    if seeds < FEW_SEEDS:
-        return found
-    for claim in asked_by:
-        given = {asked_as(claim, cell.arm.result) for cell in case.rows.values() if cell.arm}
-        if given == {PLANNED}:
-            return PLANNED
-        if EXPLORATORY not in given:
-            found = CHANGED
-    return found
 
 
 def _is_plain(cell: TableCell) -> bool:

@@ -94,6 +94,11 @@ class Rule(_Strict):
         """Whether a function of its own decides it."""
         return self.kind not in KINDS
 
+    @property
+    def of_own_scale(self) -> bool:
+        """Whether only the paper's own models decide it, as all that is compared with a printed number."""
+        return self.only_paper_scale or self.kind == "near"
+
 
 def _rules(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
