@@ -13,6 +13,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from fpt.errors import SpecError, check_known
 
 Model = TypeVar("Model", bound=BaseModel)
+MOST_VALUES = 100_000  # of a file
 LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 RULES = {  # pydantic's types of errors, in the words of a study
@@ -67,7 +68,7 @@ def read_document(path: Path, label: str) -> tuple[Any, Node]:
     try:
         yaml = YAML(typ="safe", pure=True)
         node = yaml.compose(text)
-        _refuse_leading_zeros(node, label)
+        _check_values(node, label)
         content = yaml.constructor.construct_document(node) if node else None
     except RecursionError:
         raise SpecError(f"{label} cannot be read: it is nested too deeply") from None
@@ -81,14 +82,21 @@ def read_document(path: Path, label: str) -> tuple[Any, Node]:
     return content, node
 
 
-def _refuse_leading_zeros(node: Node | None, label: str) -> None:
-    """SpecError for a whole number such as 010: ten in YAML 1.2, eight in YAML 1.1, which papermill reads."""
-    if isinstance(node, ScalarNode) and str(node.tag).endswith(":int") and LEADING_ZERO.fullmatch(node.value):
-        raise SpecError(f"{label}, line {node.start_mark.line + 1}: {node.value} may be ten or eight: leave out the 0")
-    inside = node.value if isinstance(node, MappingNode | SequenceNode) else ()
-    for each in inside:
-        for part in each if isinstance(each, tuple) else (each,):
-            _refuse_leading_zeros(part, label)
+def _check_values(node: Node | None, label: str) -> None:
+    """SpecError for a whole number such as 010: ten in YAML 1.2, eight in YAML 1.1, which papermill reads; and for more
+    values than anybody writes: aliases of aliases make billions of a few lines."""
+    rest, values = [node], 0
+    while rest:
+        each = rest.pop()
+        values += 1
+        if values > MOST_VALUES:
+            raise SpecError(f"{label} has more than {MOST_VALUES:,} values, each alias counted as what it stands for")
+        if isinstance(each, ScalarNode) and str(each.tag).endswith(":int") and LEADING_ZERO.fullmatch(each.value):
+            raise SpecError(
+                f"{label}, line {each.start_mark.line + 1}: {each.value} may be ten or eight: leave out the 0"
+            )
+        inside = each.value if isinstance(each, MappingNode | SequenceNode) else ()
+        rest += [part for one in inside for part in (one if isinstance(one, tuple) else (one,))]
 
 
 def explained(found: Any) -> str:

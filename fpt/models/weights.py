@@ -6,7 +6,6 @@ No torch before weights are read.
 import importlib.util
 import os
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 FLOATS = ("F16", "BF16", "F32", "F64")  # number types of weights, as safetensors writes them
 INDICES = ("BOOL", "U8", "I32", "I64")  # of masks and ids
-PARTIAL = "blobs/*.incomplete"  # in the hub's cache, of a download that goes on or broke off
 HUB_TIMEOUT = 10  # seconds to learn whether the hub answers at all
 
 
@@ -94,22 +92,16 @@ def fetch(backbone: str) -> Path:
 def download(backbone: str) -> Path:
     """The folder of the hub's cache into which the model was fetched.
 
-    Raises WeightsError where that fails; what was fetched of a model that the cache did not know is removed.
+    Raises WeightsError where that fails. What was fetched stays: the hub's client goes on from there at the next call,
+    and another process may be at work on it.
     """
-    from huggingface_hub import constants, hf_hub_download
+    from huggingface_hub import hf_hub_download
 
     entry = hub.backbone(backbone)
     repository, revision = str(entry.hub), entry.revision
-    place = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}"
-    known, others = place.exists(), set(place.glob(PARTIAL))  # of other processes, or of other versions
     try:
         paths = [Path(hf_hub_download(repository, name, revision=revision)) for name in FILES]
     except hub.failures() as error:
-        if known or local_folder(backbone):  # another revision's, or another process had more luck
-            for part in set(place.glob(PARTIAL)) - others:
-                part.unlink(missing_ok=True)
-        else:
-            shutil.rmtree(place, ignore_errors=True)
         why = f"could not be downloaded from {repository} (revision {revision or 'main'}): {error}"
         raise WeightsError(missing(backbone, why)) from error
     verify(backbone, paths[0].parent)  # one snapshot holds both

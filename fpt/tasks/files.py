@@ -14,6 +14,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import numpy as np
+import psutil
 import torch
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
@@ -55,10 +56,16 @@ def read_npz(path: Path, tested: bool = True, white: int = BRIGHTEST) -> list[Ex
             if (unused := [name for name in file if name not in NAMES]) and not tested:
                 raise DataError(f"{path}: {', '.join(unused)} would not be used; leave only {', '.join(NAMES)}.")
             arrays = {name: _numbers(file, name) for name in needed}
-    except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, EOFError, MemoryError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         found = f" (SHA-256 {sha256(path)})" if path.is_file() else ""
         raise DataError(f"{path}{found} is truncated, altered or no .npz file of numbers: {error}") from error
     return examples(arrays, str(path), white)
+
+
+def check_fits(size: int, place: str) -> None:
+    """DataError for data of so many bytes, once they are read, for which the memory of this machine has no room now."""
+    if size > (free := psutil.virtual_memory().available):
+        raise DataError(f"{place} takes {size / 2**30:,.1f} GiB of memory, and {free / 2**30:,.1f} GiB are free.")
 
 
 def own_card(path: Path, checksum: str) -> dict[str, Any]:
@@ -74,8 +81,11 @@ def _archive(loaded: Any) -> NpzFile:
 
 
 def _numbers(file: NpzFile, name: str) -> Array:
-    """An array of the file. Raises ValueError naming it where it holds no numbers: its rows may differ in length."""
+    """An array of the file. Raises ValueError naming it where it holds no numbers, since its rows may differ in length,
+    and DataError where it is larger than the memory: a few compressed kilobytes can stand for terabytes of zeros."""
+    assert file.zip is not None  # it is open
     try:
+        check_fits(file.zip.getinfo(f"{name}.npy").file_size, f"{file.zip.filename}: {name}")
         return file[name]
     except ValueError as error:
         raise ValueError(f"{name}: {error}. {RAGGED if name.startswith('x') else ''}".rstrip()) from error

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import DataError
+from fpt.tasks.files import check_fits
 
 MOST_COLUMNS = 10_000  # tokens beyond that fill the memory of every model here
 FEW = 5  # names that an error lists
@@ -43,6 +44,10 @@ def read_table(path: Path) -> pd.DataFrame:
 
 
 def _parquet(path: Path) -> pd.DataFrame:
+    from pyarrow.parquet import read_metadata
+
+    head = read_metadata(path)
+    check_fits(head.num_rows * head.num_columns * 8, str(path))  # bytes of a number, or of a place in memory
     frame = pd.read_parquet(path)
     if any(frame.index.names):  # columns that were made the index
         frame = frame.reset_index()

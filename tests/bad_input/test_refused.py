@@ -169,6 +169,10 @@ STUDIES |= {
     "no YAML": ("a: [", ("not YAML",)),
     "no day of the calendar": ("name: 2021-13-45\nsweeps: []", ("not YAML",)),
     "a number of 5,000 digits": (f"name: {'9' * 5000}\nsweeps: []", ("not YAML",)),
+    "aliases of aliases": (
+        "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)),
+        ("more than 100,000 values",),
+    ),
     "500 lists in each other": ("sweeps: " + "[" * 500 + "]" * 500, ("nested too deeply",)),
     "a word": ("just words", ("must be a mapping",)),
     "a program": ("sweeps: [!!python/object/apply:os.system [ls]]", ("constructor for the tag", "os.system")),

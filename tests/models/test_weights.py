@@ -159,35 +159,29 @@ def hub(monkeypatch, tmp_path):
 HTTP_ERROR = HfHubHTTPError.__mro__[1]
 
 
-@pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize("error", [ConnectionResetError("reset"), OSError("No space left"), HTTP_ERROR("closed early")])
-def test_a_download_that_breaks_off_leaves_what_was_there_and_nothing_else(error, older, hub, monkeypatch):
-    """It gets as far as config.json and a part of the weights."""
-    other = hub / "snapshots" / "older" / "model.safetensors"
-    if older:
-        other.parent.mkdir(parents=True)
-        other.write_bytes(b"of the user")
+def test_a_download_that_breaks_off_leaves_all_that_was_there(error, hub, monkeypatch):
+    """Its own part, from which the next call goes on, and those of another revision and of another process."""
+    other, theirs = hub / "snapshots" / "older" / "model.safetensors", hub / "blobs" / "def.1.incomplete"
+    for file in (other, theirs):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"not ours")
+    part = hub / "blobs" / "abc.1.incomplete"
 
     def download(name, file, **_):
-        for folder in (hub / "blobs", hub / "snapshots" / "abc"):
-            folder.mkdir(parents=True, exist_ok=True)
         if file == "config.json":
+            (hub / "snapshots" / "abc").mkdir()
             (hub / "snapshots" / "abc" / file).write_text("{}")
             return str(hub / "snapshots" / "abc" / file)
-        (hub / "blobs" / "abc.1.incomplete").write_bytes(b"half")
+        part.write_bytes(b"half")
         raise error
-
-    theirs = hub / "blobs" / "def.1.incomplete"
-    if older:  # another process is at work on it
-        theirs.parent.mkdir(parents=True, exist_ok=True)
-        theirs.write_bytes(b"half")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     message = rf"'gpt2' could not be downloaded from openai-community/gpt2.*{error}.*FPT_WEIGHTS"
     with pytest.raises(WeightsError, match=message):
         weights.fetch("gpt2")
-    assert list(hub.rglob("*.incomplete")) == ([theirs] if older else [])
-    assert (other.read_bytes() == b"of the user") if older else not list(hub.parent.glob("*"))
+    assert [file.read_bytes() for file in (other, theirs, part)] == [b"not ours", b"not ours", b"half"]
+    assert weights.local_folder("gpt2") is None  # a part is no model
 
 
 def test_a_pinned_revision_is_asked_for_and_recorded(hub, small_backbones, monkeypatch, tmp_path):

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 import synthetic
 from bs4 import BeautifulSoup
+from chromium import CHROMIUM
 from safetensors.numpy import save_file
 
 from fpt.errors import SpecError
@@ -19,7 +21,8 @@ from fpt.results import StudyCells, every_study, find_study, load_runs
 from fpt.results.mapping import write_mapping
 from fpt.results.stats import paired
 from fpt.show import report, setups, summary
-from fpt.show.report_page import compared_arms, pairs_table
+from fpt.show.html import Page, Table
+from fpt.show.report_page import compared_arms, document, pairs_table
 from fpt.show.yours import yours_beside_ours, yours_table
 from fpt.sweeps import load_study
 
@@ -50,6 +53,17 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "models/mine/config.json").write_text(json.dumps(CONFIG))
     save_file({"norm.weight": np.ones(16, np.float32)}, tmp_path / "models/mine/model.safetensors")
     return tmp_path
+
+
+@pytest.mark.browser
+def test_a_browser_runs_the_scripts_of_the_page_and_no_other(tmp_path: Path) -> None:
+    """Should a name ever reach the page unescaped."""
+    evil = """<img src="x" onerror="document.title='theirs'"><script>document.title = "theirs"</script>"""
+    (tmp_path / "page.html").write_text(document("ours", Page([evil, Table(pd.DataFrame({"seed": ["1", "2"]}))])))
+    command = [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "page.html"]
+    seen = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert "<title>ours</title>" in seen
+    assert '<button type="button">seed' in seen  # by our script
 
 
 def headings(page: BeautifulSoup) -> list[str]:

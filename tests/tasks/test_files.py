@@ -5,12 +5,16 @@ import io
 import pickle
 import shutil
 import tarfile
+from functools import partial
 from http.client import IncompleteRead
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.error import URLError
 
 import numpy as np
+import pandas as pd
+import psutil
 import pytest
 import torch
 from sklearn.datasets import load_digits
@@ -19,6 +23,8 @@ from torchvision.datasets import CIFAR10, MNIST
 from fpt.errors import DataError, FptError
 from fpt.files import sha256
 from fpt.tasks import files, load
+from fpt.tasks.files import read_npz
+from fpt.tasks.tables import read_table
 
 Arrays = dict[str, Any]
 
@@ -297,6 +303,20 @@ def test_a_file_that_is_no_whole_npz_is_refused_and_stays(name: str, content: by
     with pytest.raises(DataError, match=rf"{name}\.npz \(SHA-256 {sum_}\) is truncated, altered"):
         load("mnist" if name == "mnist" else f"npz:{path}", tmp_path)
     assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("name", ["mine.npz", "mine.parquet"])
+def test_what_would_not_fit_into_memory_is_not_unpacked(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zeros: 800 kB of them are a file of 4 kB."""
+    zeros = np.zeros(100_000, np.int64)
+    np.savez_compressed(tmp_path / "mine.npz", x_train=zeros[:, None], y_train=zeros)
+    pd.DataFrame({"text": zeros}).to_parquet(tmp_path / "mine.parquet")
+    read = {"mine.npz": partial(read_npz, tested=False), "mine.parquet": read_table}[name]
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=799_999))
+    with pytest.raises(DataError, match=rf"{name}.* GiB are free"):
+        read(tmp_path / name)
 
 
 def test_images_of_another_shape_are_not_mnist(tmp_path: Path) -> None:
