@@ -51,7 +51,9 @@ with ledger.hold(place / ledger.LOCK, spec):
             grid="as planned", step=1, steps=4, run_steps=25, run_steps_total=100))
         time.sleep({LONG})
     found = (place / ledger.RESULT).exists()
+    kept = place.parent / str(spec.pretrained_by) / ledger.KEPT_WEIGHTS
     synthetic.write(spec, place, resumed=resumed, found=found, threads=int(os.environ["OMP_NUM_THREADS"]),
+        started_from=kept.read_text() if spec.pretrained_by else "",
         gpu=os.environ.get("CUDA_VISIBLE_DEVICES"), workers=os.environ.get("FPT_WORKERS"))
 """
 

@@ -78,6 +78,18 @@ def test_a_sweep_that_takes_every_core_runs_alone(
         assert (result["threads"], result["workers"]) == (CORES, "1")
 
 
+def test_a_folder_that_somebody_else_takes_while_others_run_is_a_failure_of_its_sweep_alone(workspace: Path) -> None:
+    class Taken(engines.Attempt):
+        def poll(self) -> int | None:
+            raise LockedError("process 7 writes it")
+
+        def hang_up(self) -> None:
+            pass
+
+    (failure,) = engines.schedule(lambda spec, number: Taken(spec, folder(spec), number), [spec()], None)
+    assert failure.reason == "process 7 writes it"
+
+
 def settled(code: int, number: int = 1) -> Any:
     """What follows when the worker of an attempt at the sweep has ended with this code."""
     attempt: Any = SimpleNamespace(spec=spec(), folder=folder(spec()), number=number)

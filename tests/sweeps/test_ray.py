@@ -14,7 +14,7 @@ from processes import PATIENCE, all_gone, command_line, eventually
 from stand_in import QUICK, ROOT, SLOW_ONCE, spec
 
 from fpt.errors import FptError, SpecError
-from fpt.sweeps import engines, run_sweep
+from fpt.sweeps import engines, ledger, run_sweep
 from fpt.sweeps.engines import ray as ray_engine
 from fpt.sweeps.ledger import sweep_state
 
@@ -100,6 +100,17 @@ def test_a_real_sweep_gives_the_same_bytes_as_here(workspace: Path, engine: Engi
     assert list(state.result["asks"]) == ["R-01"]  # the node was told
     for name in ("runs.parquet", "curves.parquet"):
         assert (folder(real) / name).read_bytes() == (here.folder / name).read_bytes()
+
+
+@A_NODE_APART
+def test_sweeps_that_start_from_the_same_kept_weights_all_find_them(workspace: Path, engine: Engine) -> None:
+    """On a node that does not see the workspace."""
+    keeper = spec()
+    folder(keeper).mkdir()
+    (folder(keeper) / ledger.KEPT_WEIGHTS).write_text("weights")
+    sweeps = [spec(arm="frozen-pretrained", pretrained_by=keeper.folder_name, batch_size=n) for n in (8, 16)]
+    assert engine.run(sweeps) == []
+    assert [sweep_state(each, STUDY).result["started_from"] for each in sweeps] == ["weights", "weights"]
 
 
 @A_NODE_APART

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from fpt.errors import DataError, FptError, SpecError
+from fpt.errors import DataError, FptError, LockedError, SpecError
 from fpt.files import check_writable
 from fpt.sweeps import ledger
 from fpt.sweeps.spec import SweepSpec
@@ -71,10 +71,10 @@ def schedule(start: Start, specs: Sequence[SweepSpec], watch: Watch | None) -> l
                 running.append(attempt)
                 waiting.popleft()
             time.sleep(POLL)
-            ended = [(attempt, code) for attempt in running if (code := attempt.poll()) is not None]
-            for attempt, code in ended:
+            ended = [(attempt, end) for attempt in running if (end := _end(attempt)) is not None]
+            for attempt, end in ended:
                 running.remove(attempt)
-                outcome = settle(attempt, code)
+                outcome = end if isinstance(end, Failure) else settle(attempt, end)
                 if outcome == "again":
                     waiting.append((attempt.spec, attempt.number + 1))
                 elif outcome:
@@ -88,6 +88,15 @@ def schedule(start: Start, specs: Sequence[SweepSpec], watch: Watch | None) -> l
         for attempt in running:
             attempt.stop()
     return failures
+
+
+def _end(attempt: Attempt) -> int | Failure | None:
+    """The exit code of a worker that ended; a failure where somebody else has begun to write its folder."""
+    try:
+        return attempt.poll()
+    except LockedError as error:  # of this sweep alone: the others go on
+        attempt.hang_up()
+        return Failure(attempt.spec, str(error), attempt.folder)
 
 
 def in_order(engine: Engine, specs: Sequence[SweepSpec], study: Path) -> list[Failure]:

@@ -93,10 +93,13 @@ def run_ray(
     with _cluster(address) as ray, tempfile.NamedTemporaryFile(prefix=".ray-", dir=study) as sign:
         share = _share(ray, threads)
         task = ray.remote(sweep_on_node).options(max_retries=0, **share)
+        # Weights that sweeps start from go into the cluster once; a job has a reference to them.
+        kept = {path: ray.put(path.read_bytes()) for spec in specs for path in _kept(spec, study)}
         about = {"sign": Path(sign.name).name, "share": share, "sweeps": len(specs)}
 
         def submit(spec: SweepSpec, number: int) -> RayAttempt:  # Ray decides when and where it starts
-            return RayAttempt(spec, study / spec.folder_name, number, ray, task.remote(_job(spec, study) | about))
+            job = _job(spec, study) | about | {"kept": {path.as_posix(): kept[path] for path in _kept(spec, study)}}
+            return RayAttempt(spec, study / spec.folder_name, number, ray, task.remote(job))
 
         return engines.schedule(submit, specs, watch)
 
@@ -144,17 +147,19 @@ def _share(ray: Any, threads: int | None) -> dict[str, int]:
     return share
 
 
+def _kept(spec: SweepSpec, study: Path) -> set[Path]:
+    """The file of the weights that a sweep starts from, where another sweep kept them."""
+    return {study / spec.pretrained_by / ledger.KEPT_WEIGHTS} if spec.pretrained_by else set()
+
+
 def _job(spec: SweepSpec, study: Path) -> News:
-    """All that a task needs to know, and the files it needs to have; plain data."""
+    """All that a task needs to know, and the small files it needs to have; plain data."""
     folder = study / spec.folder_name
     (folder / engines.FAILED).unlink(missing_ok=True)
     done = _contents(folder, FILES) if ledger.read_result(folder, spec) else {}
     needed = [path for path in (engines.SOURCE, study / FILE) if path.is_file()]  # the study says what it asks
     files = {path.as_posix(): path.read_bytes() for path in needed}
     files |= {(folder / name).as_posix(): content for name, content in done.items()}
-    if spec.pretrained_by:
-        kept = study / spec.pretrained_by / ledger.KEPT_WEIGHTS
-        files[kept.as_posix()] = kept.read_bytes()
     job = {"parameters": spec.parameters(), "hash": spec.hash, "version": fpt.__version__}
     return job | {"workspace": str(Path.cwd()), "study": study.as_posix(), "files": files}
 
@@ -182,7 +187,7 @@ def sweep_on_node(job: News) -> Iterator[News]:
         _heed_children()
         if away:
             root = stack.enter_context(_temporary_workspace(spec))
-            for name, content in job["files"].items():
+            for name, content in (job["files"] | {name: _got(each) for name, each in job["kept"].items()}).items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_bytes(content)
         worker = local.start(spec, study, job["share"]["num_cpus"], [""], beside=_beside(job), root=root)
@@ -197,6 +202,14 @@ def sweep_on_node(job: News) -> Iterator[News]:
             time.sleep(engines.POLL)
         end = {"code": worker.process.returncode, "files": _contents(worker.folder, FILES)}
     yield end  # last of all: once the driver has it, nothing keeps this process from being shut down
+
+
+def _got(reference: Any) -> bytes:
+    """What the driver put into the cluster, read by the node that asks."""
+    import ray
+
+    content: bytes = ray.get(reference)
+    return content
 
 
 def _lacking(parameters: Mapping[str, Any]) -> str:
