@@ -16,32 +16,32 @@ from fpt.results.compare import AS_GIVEN, COMMON, TUNED, Compared, difference_te
 MOST_ROWS = 40  # of a table on the screen; --json and --page have all
 
 
-def show(found: Compared, json_alone: bool) -> None:
+def show(compared: Compared, json_alone: bool) -> None:
     """Print the tables and what is to be known, or JSON."""
     if json_alone:
-        typer.echo(as_json(found))
+        typer.echo(as_json(compared))
         return
-    for part in screen(found):
+    for part in screen(compared):
         console.print(part, markup=False)
 
 
-def screen(found: Compared) -> Iterator[Table | str]:
+def screen(compared: Compared) -> Iterator[Table | str]:
     """The contrasts; where hyperparameters are tuned the arms, the settings that arms share, and where the order flips;
     what groups say together; and the notes."""
-    named, tuned = found.columns, bool(found.columns.tune)
-    yield _contrasts(found, TUNED if tuned else AS_GIVEN)
-    if len(found.joined):
-        yield _joined(found)
+    named, tuned = compared.columns, bool(compared.columns.tune)
+    yield _contrasts(compared, TUNED if tuned else AS_GIVEN)
+    if len(compared.joined):
+        yield _joined(compared)
     if tuned:
-        yield _arms(found)
-        yield _rates(found)
-        yield from (flip_text(row) for row in found.flips.to_dict("records"))
-        if found.flips.empty and one_order(found.rates):
+        yield _arms(compared)
+        yield _rates(compared)
+        yield from (flip_text(row) for row in compared.flips.to_dict("records"))
+        if compared.flips.empty and one_order(compared.rates):
             yield (
                 f"No order flips: at all {', '.join(named.tune)} that two arms share and that were tested, the mean of "
                 "the same arm is ahead."
             )
-    yield from found.notes
+    yield from compared.notes
 
 
 def one_order(rates: pd.DataFrame) -> bool:
@@ -50,12 +50,12 @@ def one_order(rates: pd.DataFrame) -> bool:
     return bool((means.size() > 1).any() and ((means.min() >= 0) | (means.max() <= 0)).all())
 
 
-def as_json(found: Compared) -> str:
+def as_json(compared: Compared) -> str:
     """Everything but the single runs, as JSON; null where there is no number."""
-    frames = {name: getattr(found, name) for name in ("contrasts", "rates", "flips", "joined", "arms")}
-    shown: dict[str, Any] = {"columns": asdict(found.columns), "rules": asdict(found.rules)}
+    frames = {name: getattr(compared, name) for name in ("contrasts", "rates", "flips", "joined", "arms")}
+    shown: dict[str, Any] = {"columns": asdict(compared.columns), "rules": asdict(compared.rules)}
     shown |= {name: frame.to_dict("records") for name, frame in frames.items()}
-    return json.dumps(_plain(shown | {"notes": list(found.notes)}), allow_nan=False, default=str)
+    return json.dumps(_plain(shown | {"notes": list(compared.notes)}), allow_nan=False, default=str)
 
 
 def _plain(value: Any) -> Any:
@@ -67,9 +67,9 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def how(found: Compared) -> str:
+def how(compared: Compared) -> str:
     """How arms are compared, for the title of a table."""
-    named, rules = found.columns, found.rules
+    named, rules = compared.columns, compared.rules
     text = "unpaired, by Welch's t-test" if rules.unpaired else f"paired by {', '.join(named.pair)}"
     if named.tune:
         best = f"{'lowest' if rules.choose_lower else 'highest'} {named.choose or named.score}"
@@ -98,9 +98,9 @@ def _title(text: str, rows: pd.DataFrame) -> str:
     return text if len(rows) <= MOST_ROWS else f"{text}; {MOST_ROWS} of {len(rows):,} rows, --json and --page have all"
 
 
-def _contrasts(found: Compared, at: str) -> Table:
+def _contrasts(compared: Compared, at: str) -> Table:
     """Each two arms. Levels stand here where nothing is tuned, else with the arms."""
-    rows, rules, tuned = found.contrasts[found.contrasts["at"] == at], found.rules, at == TUNED
+    rows, rules, tuned = compared.contrasts[compared.contrasts["at"] == at], compared.rules, at == TUNED
     heads = [] if tuned else ["n", "levels"]
     heads += ["difference (95% interval)", *([] if tuned else ["p"]), "p (Holm)"]
     heads.append(f"{'runs of each' if rules.unpaired else 'seeds'} to find {rules.point:g}")
@@ -112,48 +112,50 @@ def _contrasts(found: Compared, at: str) -> Table:
         n = f"{row['n_first']} and {row['n_second']}" if rules.unpaired else str(row["n"])
         levels = f"{row['level_first']:.4g} and {row['level_second']:.4g}" if tested else ""
         shown = [pair_text(row), *([] if tuned else [n, levels]), difference_text(row)]
-        numbers = [*([] if tuned else [f"{row['p']:.2g}"]), f"{row['p_holm']:.2g}", _seeds(row, found)]
+        numbers = [*([] if tuned else [f"{row['p']:.2g}"]), f"{row['p_holm']:.2g}", _seeds(row, compared)]
         numbers += [] if rules.margin is None else [f"{row['p_alike']:.2g}"]
         cells.append(shown + (numbers if tested else [""] * len(numbers)))
-    title = _title(f"{score_text(found)} by {found.columns.by}, {how(found)}", rows)
+    title = _title(f"{score_text(compared)} by {compared.columns.by}, {how(compared)}", rows)
     return table_of(title, before_numbers("first - second", *heads), cells)
 
 
-def _seeds(row: Mapping[Hashable, Any], found: Compared) -> str:
+def _seeds(row: Mapping[Hashable, Any], compared: Compared) -> str:
     """How many seeds find a point, and how many more these are."""
     if math.isnan(row["low"]):
         return ""  # without spread there is nothing to plan by
     if math.isnan(row["seeds"]):
-        return "> 1,000 or none" if found.rules.test_examples or found.rules.test_share else "> 1,000"
+        return "> 1,000 or none" if compared.rules.test_examples or compared.rules.test_share else "> 1,000"
     return f"{row['seeds']:.0f} ({row['more_seeds']:.0f} more)" if row["more_seeds"] else f"{row['seeds']:.0f}"
 
 
-def _joined(found: Compared) -> Table:
+def _joined(compared: Compared) -> Table:
     heads = ["groups", "first leads", "second leads", "together"]
     rows = [
         [f"{row['first']} - {row['second']}", str(row["groups"]), str(row["first_leads"]), str(row["second_leads"]),
-         row["word"]] for row in found.joined.to_dict("records")
+         row["word"]] for row in compared.joined.to_dict("records")
     ]  # fmt: skip
-    title = f"over {', '.join(found.columns.within)}: leads that survive Bonferroni's correction"
+    title = f"over {', '.join(compared.columns.within)}: leads that survive Bonferroni's correction"
     return table_of(title, before_numbers("first - second", *heads), rows)
 
 
-def _arms(found: Compared) -> Table:
-    tune, rows = ", ".join(found.columns.tune), []
-    for row in _shown(found.arms):
+def _arms(compared: Compared) -> Table:
+    tune, rows = ", ".join(compared.columns.tune), []
+    for row in _shown(compared.arms):
         chosen = "; ".join(f"{setting} ({seeds})" for setting, seeds in row["chosen"].items())
         name = row["arm"] + (f", {row['within']}" if row["within"] else "")
         rows.append([name, str(row["seeds"]), chosen if row["settings"] > 1 else f"{chosen}, not tuned",
                      "" if math.isnan(row["level"]) else f"{row['level']:.4g}", "; ".join(row["ends"])])  # fmt: skip
     heads = ["seeds", f"chosen {tune} (by seeds)", "level, tuned", "end of the grid"]
-    return table_of(_title(f"each {found.columns.by}", found.arms), [found.columns.by, *before_numbers(*heads)], rows)
+    return table_of(
+        _title(f"each {compared.columns.by}", compared.arms), [compared.columns.by, *before_numbers(*heads)], rows
+    )
 
 
-def _rates(found: Compared) -> Table:
+def _rates(compared: Compared) -> Table:
     """At one setting for all: the best of each arm over all seeds, and each that two arms share."""
-    tune = ", ".join(found.columns.tune)
-    common = found.contrasts[found.contrasts["at"] == COMMON].assign(at="best of each")
-    rows = pd.concat([common, found.rates]).sort_values(["within", "first", "second"], kind="stable")
+    tune = ", ".join(compared.columns.tune)
+    common = compared.contrasts[compared.contrasts["at"] == COMMON].assign(at="best of each")
+    rows = pd.concat([common, compared.rates]).sort_values(["within", "first", "second"], kind="stable")
     leads = [row["leads"] or ("" if math.isnan(row["p"]) else "open") for row in _shown(rows)]
     cells = [
         [pair_text(row), row["at"], difference_text(row), each] for row, each in zip(_shown(rows), leads, strict=True)
