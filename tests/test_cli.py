@@ -223,8 +223,8 @@ def logged(study, monkeypatch):
     spec = study.sweeps[0]
     folder = study.folder / spec.folder_name
 
-    def written(grid, step, run_steps, total, seconds):
-        counts = {"step": step, "steps": 100, "run_steps": run_steps, "run_steps_total": total}
+    def written(grid, step, run_steps, total, seconds, leader=None):
+        counts = {"step": step, "steps": 100, "run_steps": run_steps, "run_steps_total": total, "leader": leader}
         files.write_json(folder / ledger.PROGRESS, {"grid": grid, "seconds": seconds} | counts)
 
     def lines(records):
@@ -249,6 +249,13 @@ def test_a_log_says_soon_how_far_a_sweep_is_and_then_at_every_tenth(logged):
     records += [("extension", done, 800 + 8 * done, 1600, 1000 + 6 * done) for done in (0, 1, 50)]
     left = {"2%": "9.8", "40%": "6.0", "90%": "1.0", "75%": "5.0"}  # the last of a grid that grew
     assert logged(records) == ["started", *(f"{share}, {minutes} min left" for share, minutes in left.items())]
+
+
+def test_a_log_says_what_was_learned_as_soon_as_it_was_evaluated(logged):
+    counts = [("as planned", done, 8 * done, 800, 6 * done) for done in (0, 1, 30, 40)]
+    *early, late = counts
+    said = logged([*early, (*late, (0.003, 0.6125))])
+    assert said == ["started", "30%, 7.0 min left", "40%, 6.0 min left, 61.3% of validation right so far at 0.003"]
 
 
 def test_a_resumed_sweep_is_judged_by_its_own_steps_and_not_by_those_of_an_earlier_process(logged):

@@ -227,10 +227,19 @@ class SweepBars:
         begun, before = self.first.setdefault(work, (share, seconds))
         if begun < share < 1 and share >= self.next_line.get(work, FIRST_LINE):
             self.next_line[work] = (math.floor(10 * share) + 1) / 10
-            self._line(f"{share:.0%}, {time_text((seconds - before) * (1 - share) / (share - begun))} left", spec)
+            left = time_text((seconds - before) * (1 - share) / (share - begun))
+            self._line(f"{share:.0%}, {left} left{leader_text(progress)}", spec)
 
     def _line(self, word: str, spec: SweepSpec) -> None:
         self.bars.console.print(f"{time.strftime('%H:%M:%S')} {word}: {title(spec)}", markup=False)
+
+
+def leader_text(progress: Mapping[str, Any]) -> str:
+    """What a sweep has learned so far, once it was evaluated."""
+    if not progress["leader"]:
+        return ""
+    rate, accuracy = progress["leader"]
+    return f", {accuracy:.1%} of validation right so far at {rate:g}"
 
 
 def advice_screen(advice: "Advice") -> Iterator[Table | str]:

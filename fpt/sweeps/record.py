@@ -150,6 +150,7 @@ class Progress(_Recorded):
     started_utc: Time | None = None
     asked: Asked | None = None
     seconds: Annotated[float, Field(ge=0)] = 0.0
+    leader: Annotated[tuple[float, float] | None, Field(strict=False)] = None  # of fpt.training.loop
 
 
 def read_progress(path: Path) -> dict[str, Any] | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fpt.models.template import Template
     from fpt.tasks.task import Task
-    from fpt.training.loop import FleetResult
+    from fpt.training.loop import FleetResult, Leader
     from fpt.training.recipe import Recipe
 
 CHECKPOINTS = "checkpoint"
@@ -372,12 +372,12 @@ def keep(spec: SweepSpec, template: "Template", file: Path, folder: Path) -> Non
 
 def _progress(
     spec: SweepSpec, folder: Path, before: "Sequence[FleetResult]", rates: Sequence[float], start: Start
-) -> Callable[[int, int], None]:
+) -> Callable[[int, int, "Leader | None"], None]:
     """A callback that keeps progress.json up to date, counted in run-steps; an extension adds to the total."""
     runs, done_before = len(rates) * len(spec.seeds), sum(len(fleet.runs) for fleet in before)
     content = {"grid": "extension" if before else "as planned", "steps": spec.steps}
 
-    def write(run_steps: int, of_all: int) -> None:
+    def write(run_steps: int, of_all: int, leader: "Leader | None" = None) -> None:
         done = run_steps * spec.steps / of_all  # steps of a run, in the mean over all
         counts = {
             "step": round(done),
@@ -385,6 +385,7 @@ def _progress(
             "run_steps_total": (done_before + runs) * spec.steps,
         }
         known = {"started_utc": start.started_utc, "asked": start.asked, "seconds": round(start.seconds, 1)}
+        known |= {"leader": leader}
         write_json(folder / ledger.PROGRESS, content | counts | known)
 
     write(0, spec.steps)

@@ -21,7 +21,8 @@ from fpt.training.evaluate import Best, score
 from fpt.training.fleet import Fleet, stack
 from fpt.training.recipe import ANSWERS, ATTENTION, WINDOWS, Recipe
 
-Progress = Callable[[int, int], None]
+Leader = tuple[float, float]  # a learning rate, and the mean validation accuracy over its seeds, a fraction
+Progress = Callable[[int, int, Leader | None], None]
 Keep = tuple[int, Path]  # a seed, and the folder for all weights of its runs
 REPORT_EVERY = 1.0  # seconds between reports of progress, and at evaluations
 SCORES = ("validation_loss", "validation_accuracy")  # at every evaluation
@@ -128,6 +129,17 @@ class Training:
         size = test.targets.shape[1]
         return test, stack([split.train_sample(min(size, recipe.budget_examples or size)) for split in splits])
 
+    def leader(self) -> Leader | None:
+        """The learning rate that was best when it was evaluated last; None before, and where some run diverged at
+        every rate."""
+        evaluated = sum(stop <= self.done for stop in self.stops)
+        if not evaluated:
+            return None
+        accuracy = self.scores[evaluated - 1, SCORES.index("validation_accuracy")].cpu()
+        means = pd.DataFrame(run_columns(self.fleet) | {"accuracy": accuracy}).groupby("learning_rate")["accuracy"]
+        known = means.mean(skipna=False).dropna()
+        return (float(known.index[int(known.argmax())]), float(known.max())) if len(known) else None
+
     def state(self) -> dict[str, Tensor]:
         """Everything, as tensors, for a checkpoint."""
         own = {"scores": self.scores, "accuracies": self.tested, "done": torch.tensor([self.done])}
@@ -224,10 +236,10 @@ def train_fleet(
     """Train learning_rates x seeds, evaluate, keep the parameters that each run reports, test them at every budget.
 
     asked: of fpt.training.recipe.MEASURES. keep: a seed, and the folder for what its run at each rate reports.
-    progress(run_steps, of_all) is called at evaluations and about every second. Fleets that do not fit in memory are
-    split; `parts` records it. With a folder for `checkpoints`, the same call after a crash goes on from the last one;
-    on a CPU its tables are those of an uninterrupted call, bit for bit. Another call removes those checkpoints from the
-    folder, and nothing else that lies there.
+    progress(run_steps, of_all, leader) is called at evaluations and about every second. Fleets that do not fit in
+    memory are split, and the leader is that of the part at work; `parts` records it. With a folder for `checkpoints`,
+    the same call after a crash goes on from the last one; on a CPU its tables are those of an uninterrupted call, bit
+    for bit. Another call removes those checkpoints from the folder, and nothing else that lies there.
 
     What does not fit together is refused before, by fpt.training.check. Raises FptError where memory or disk are too
     small.
@@ -295,7 +307,7 @@ def train_part(training: Training, number: int, plan: Plan, progress: Progress |
         training.load(state)
     for evaluated in training:
         if progress and (evaluated or time.monotonic() - reported > REPORT_EVERY):
-            progress(sum(runs[:number]) * steps + runs[number] * training.done, sum(runs) * steps)
+            progress(sum(runs[:number]) * steps + runs[number] * training.done, sum(runs) * steps, training.leader())
             reported = time.monotonic()
         if folder and folder.due() and training.done < steps:
             folder.save(number, training.state())

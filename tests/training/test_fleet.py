@@ -169,7 +169,7 @@ def test_progress_counts_the_runs_of_every_part_to_the_end(digits, small_backbon
     seen = []
     template = fpt.models.build(digits, "small-gpt2")
     monkeypatch.setattr(memory, "split", lambda *_: [([1e-3], [0, 1, 2]), ([1e-3], [3])])
-    train_fleet(digits, template, recipe(), [1e-3], [0, 1, 2, 3], progress=lambda *at: seen.append(at))
+    train_fleet(digits, template, recipe(), [1e-3], [0, 1, 2, 3], progress=lambda *at: seen.append(at[:2]))
     assert {18, 24} <= {done for done, _ in seen}  # 6 steps of 3 runs, then of 1
     assert {total for _, total in seen} == {24}
     assert seen == sorted(seen)

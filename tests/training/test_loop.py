@@ -272,3 +272,13 @@ def test_frozen_weights_are_not_copied_for_every_run_whose_last_step_is_not_its_
     assert copies
     assert max(copies) <= len(SEEDS)
     assert last[1:].gt(0).all(), "scored"
+
+
+def test_the_leader_is_the_rate_that_the_curves_have_as_best_so_far(digits: Task, small_backbones: Any) -> None:
+    fleet = Fleet(digits, fpt.models.build(digits, "small-gpt2"), recipe(), RATES, SEEDS, torch.device("cpu"))
+    training = Training(fleet)
+    assert training.leader() is None
+    seen = [training.leader() for evaluated in training if evaluated]
+    curves = training.tables()["curves"]
+    means = curves.groupby(["step", "learning_rate"])["validation_accuracy"].mean().unstack()
+    assert seen == [(rates.idxmax(), pytest.approx(rates.max())) for _, rates in means.iterrows()]
