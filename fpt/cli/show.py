@@ -199,7 +199,8 @@ class SweepBars:
                 self._line("started", spec)
             if progress:
                 done, total = progress["run_steps"], progress["run_steps_total"]
-                self.bars.update(self.live[spec.hash], completed=done, total=total)
+                described = f"{title(spec)}{leader_text(progress)}"
+                self.bars.update(self.live[spec.hash], completed=done, total=total, description=described)
                 if not console.is_terminal and progress != self.earlier[spec.hash]:
                     self._progress_line(spec, progress)
         for spec in ended:
