@@ -8,7 +8,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 READ = (  # of a study its file and its published sweeps: own sweeps, logs and reports are on no page
-    "book/_ext/**/*", "book/_templates/**/*", "book/_toc.yml", "fpt/**/*", "notebooks/*.ipynb",
+    "book/_ext/**/*", "book/_templates/**/*", "book/_toc.yml", "book/tables/*", "fpt/**/*", "notebooks/*.ipynb",
     "runs/*", "runs/*/study.yaml", "runs/*/published/**/*", "runs/architectures/*.json",
 )  # fmt: skip
 SETTINGS = ("FPT_DATA", "FPT_WEIGHTS")

@@ -18,6 +18,7 @@ from fpt.show.reference import (
     arms_table,
     backbones_table,
     downloads,
+    kept_table,
     model_cards,
     named_on_pages,
     parameters,
@@ -27,6 +28,7 @@ from fpt.show.reference import (
     slips_table,
     studies_table,
     task_card,
+    tasks_table,
     time_of,
 )
 from fpt.show.report_page import report
@@ -38,10 +40,10 @@ from fpt.show.yours import yours_beside_ours, yours_table
 __all__ = [
     "PAIRS", "CaptionedFigure", "Folded", "Page", "Place", "Table", "architectures_table", "arms_table",
     "attention_of", "backbones_table", "best_of", "budget_figure", "by_budget", "by_compute", "by_rate", "cards",
-    "crossing_figure", "dots", "downloads", "explorer", "findings_table", "forest", "from_notebook", "leads",
-    "leads_table", "learning_rate_figure", "less_evidence", "lora_ratios", "model_cards", "named_on_pages", "newest",
-    "open_", "parameters", "parameters_table", "plane", "plane_figure", "printed_ladder", "printed_places",
+    "crossing_figure", "dots", "downloads", "explorer", "findings_table", "forest", "from_notebook", "kept_table",
+    "leads", "leads_table", "learning_rate_figure", "less_evidence", "lora_ratios", "model_cards", "named_on_pages",
+    "newest", "open_", "parameters", "parameters_table", "plane", "plane_figure", "printed_ladder", "printed_places",
     "rate_ratios", "rates_table", "recipe_table", "record_table", "records", "report", "say", "setups", "signs",
-    "sizes_table", "slips_table", "spread_of", "studies_table", "summary", "task_card", "time_of", "trails",
-    "valleys", "word", "yours_beside_ours", "yours_table",
+    "sizes_table", "slips_table", "spread_of", "studies_table", "summary", "task_card", "tasks_table", "time_of",
+    "trails", "valleys", "word", "yours_beside_ours", "yours_table",
 ]  # fmt: skip

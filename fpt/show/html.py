@@ -8,12 +8,14 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 import pandas as pd
+from itables import to_html_datatable
 
 from fpt.show.plot import NAMES, Plot
 from fpt.show.svg import inline
 
 SHORTEST = 16  # characters that a cell keeps on one line
 WIDE = 8  # columns; such a table is set smaller
+ROWS = 8  # that a searchable table shows at once
 FEW = 3  # commits or studies that are named
 PLURAL = {"study": "studies", "commit": "commits"}
 ABBREVIATIONS = NAMES | {
@@ -137,6 +139,30 @@ class Table:
             text = f"<strong>{text}</strong>"
         # In an element of its own: a script that sorts takes the title of a leading <abbr> for all of the text.
         return f'<span class="short">{text}</span>' if len(value) <= SHORTEST else f"<span>{text}</span>"
+
+
+@dataclass
+class Searchable:
+    """A long table that a reader searches, sorts and leafs through, by DataTables. A cell before writes this library
+    into the page, so that nothing is fetched: `itables.init_notebook_mode(connected=False)`. `links` as in `Table`.
+    """
+
+    frame: pd.DataFrame
+    links: Sequence[str] = ()
+
+    def _repr_html_(self) -> str:
+        cells = self.frame.map(lambda value: explained(_text(value)))
+        if self.links:
+            linked = zip(self.links, cells.iloc[:, 0], strict=True)
+            cells = cells.assign(
+                **{cells.columns[0]: [f'<a href="{html.escape(to)}">{cell}</a>' for to, cell in linked]}
+            )
+        table = to_html_datatable(
+            cells, connected=False, allow_html=True, showIndex=False, classes="display compact", autoWidth=False,
+            pageLength=ROWS, style="width: 100%",
+            layout={"topStart": "search", "topEnd": None, "bottomStart": "info", "bottomEnd": "paging"},
+        )  # fmt: skip
+        return f'<div class="fpt-scroll fpt-searchable">{table}</div>'
 
 
 @dataclass

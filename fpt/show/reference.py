@@ -15,12 +15,12 @@ import pandas as pd
 from fpt import models, tasks
 from fpt.claims.judge import ODDITY
 from fpt.models import ARMS, BACKBONES
-from fpt.papers import paper_of
+from fpt.papers import claims
 from fpt.results import StudyCells, find_study, known_scores, load_runs, sweeps_table
 from fpt.results.estimate import percent
 from fpt.results.runs import arms_in, loaded_studies, study_names
 from fpt.show.findings import verdict_rows, verdicts_by_id
-from fpt.show.html import Folded, Page, Table
+from fpt.show.html import Folded, Page, Searchable, Table
 from fpt.show.provenance import record_table
 from fpt.sweeps import load_study
 from fpt.sweeps.ledger import PUBLISHED, workspace
@@ -31,6 +31,7 @@ STAND_INS = ("laptop-rothermel2021", "laptop-lu2021")  # whose options the cards
 WHITE = {"mnist": (60_000, 10_000, (28, 28)), "cifar10": (50_000, 10_000, (32, 32, 3))}  # train, test, image
 MILLION = 1e6
 GPU = "NVIDIA"  # in the name of every GPU that published sweeps were trained on
+COUNTED = "counted"  # a claim that arithmetic decides
 IN_MINUTES = 100  # from so many on a time is told in hours
 
 
@@ -54,6 +55,13 @@ def task_card(name: str) -> Table:
             arrays[f"y_{part}"] = np.arange(count) % 10
         np.savez(Path(folder, f"{name}.npz"), **arrays)
         return _card(tasks.load(name, folder), options, checksum=_recorded_checksum(name))
+
+
+def tasks_table(names: Sequence[str], caption: str) -> Table:
+    """The tasks, a row each: the sizes of their parts, and what can be had without learning much."""
+    cards = [dict(task_card(name).frame.itertuples(index=False, name=None)) for name in names]
+    kept = ["title", "train", "validation", "test", "tokens", "classes", "baselines", "licence"]
+    return Table(pd.DataFrame(cards)[kept].rename(columns={"title": "task"}), caption)
 
 
 def _options_of(task: str) -> dict[str, Any]:
@@ -281,31 +289,37 @@ def downloads(folder: Path | str) -> str:
     return "\n".join(lines)
 
 
-# --- what no run decides
+# --- what people wrote down, and what no run decides
 
 
-def slips_table(paper: str, kind: str, caption: str) -> Table:
-    """Claims of a paper that no run decides, a row each. `kind`: "oddity", "counted" or "read"."""
+def kept_table(name: str) -> Searchable:
+    """A table that is kept by hand, `book/tables/NAME.csv`, as it stands there."""
+    return Searchable(pd.read_csv(workspace() / "book/tables" / f"{name}.csv", keep_default_na=False))
+
+
+def slips_table() -> Searchable:
+    """Claims that no run decides, a row each: misprints and oddities, what is counted, and what was only read."""
     found, rows, links = verdicts_by_id(verdict_rows()), [], []
-    for name, claim in paper_of(paper).claims.items():
-        if claim.rule or kind != _kind_of(name, bool(claim.documentary)):
+    for name, claim in claims().items():
+        if claim.rule:
             continue
-        said = found[name]
+        said, kind = found[name], _kind_of(name, bool(claim.documentary))
         rows.append(
             {
                 "id": name,
+                "what": kind,
                 "as we read it": claim.says,
                 "where": claim.where,
                 "quotation": claim.quote and f"“{claim.quote}”",
-                "verdict": said.word if kind == "counted" else "",
+                "verdict": said.word if kind == COUNTED else "",
                 "what shows it": f"read: {said.counts}" if claim.documentary else said.counts,
             }
         )
         links.append(f"claims.html#{name.lower()}")
-    return Table(pd.DataFrame(rows), caption, links=links)
+    return Searchable(pd.DataFrame(rows), links)
 
 
 def _kind_of(name: str, documentary: bool) -> str:
     if name.startswith(ODDITY):
-        return "oddity"
-    return "read" if documentary else "counted"
+        return "misprint or oddity"
+    return "read" if documentary else COUNTED

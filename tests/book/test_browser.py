@@ -283,6 +283,16 @@ def test_tables_are_sorted_with_the_keyboard_by_their_numbers(browser: webdriver
     assert table.find_element(By.CSS_SELECTOR, "th[aria-sort]").get_attribute("aria-sort") == "descending"
 
 
+def test_a_long_table_is_searched(browser: webdriver.Chrome, html: Path) -> None:
+    browser.get((html / "book/deviations.html").as_uri())
+    wait = WebDriverWait(browser, PATIENCE)
+    box = wait.until(lambda browser: browser.find_elements(By.CSS_SELECTOR, ".fpt-searchable input"))[0]
+    box.send_keys("smollm2")
+    table = browser.find_element(By.CSS_SELECTOR, ".fpt-searchable table.dataTable")
+    wait.until(lambda _: all("smollm2" in row.text.lower() for row in table.find_elements(By.CSS_SELECTOR, "tbody tr")))
+    assert "filtered from" in browser.find_element(By.CSS_SELECTOR, ".fpt-searchable .dt-info").text
+
+
 def test_frames_that_scroll_are_reached_with_the_keyboard(browser: webdriver.Chrome, reported: Path) -> None:
     browser.get(reported.as_uri())
     browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")

@@ -16,6 +16,9 @@ from fpt.results import StudyCells, load_runs
 
 pytestmark = pytest.mark.book
 ROOT = Path(__file__).parents[2]
+STUDY = ("The study", "The papers", "Method")  # parts of the contents; the others are documentation and sources
+ALL_WORDS = 16_000  # of the study that are not folded: about 15,000
+MOST_WORDS = {"freeze": 700, "method": 1500, "data": 2500}
 MOVED: dict[str, str] = read_document(ROOT / "_config.yml", "_config.yml")[0]["sphinx"]["config"]["redirects"]
 
 
@@ -44,6 +47,27 @@ def test_every_page_of_the_contents_is_there_and_says_something(html: Path, cont
         page = html / f"{name}.html"
         assert page.is_file(), name
         assert len(article(page).get_text(" ", strip=True)) > 300, name
+
+
+def visible_words(page: Path) -> int:
+    """What a reader meets who opens nothing."""
+    shown = BeautifulSoup(str(article(page)), "html.parser")
+    for folded in shown.select("details, script, style, .tag_hide-cell, .headerlink"):
+        folded.decompose()
+    return len(shown.get_text(" ").split())
+
+
+def test_the_study_is_read_in_an_hour(html: Path, workspace: Path) -> None:
+    toc = read_document(workspace / "book/_toc.yml", "_toc.yml")[0]
+    chapters = [chapter["file"] for part in toc["parts"] if part["caption"] in STUDY for chapter in part["chapters"]]
+    counts = {name: visible_words(html / f"{name}.html") for name in (toc["root"], *chapters)}
+    assert len(counts) > 9
+    assert sum(counts.values()) <= ALL_WORDS, counts
+
+
+@pytest.mark.parametrize(("name", "most"), MOST_WORDS.items(), ids=MOST_WORDS)
+def test_a_page_is_no_longer_than_it_may_be(html: Path, name: str, most: int) -> None:
+    assert visible_words(html / f"book/{name}.html") <= most
 
 
 def test_every_image_has_words(html: Path) -> None:
