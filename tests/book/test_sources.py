@@ -17,8 +17,7 @@ from fpt.show.guards import prose as flowing
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "book").glob("*.md"))
 RESULTS = (
-    "freeze", "advice", "map", "pretraining", "lora", "controls", "other-models", "listops", "lu", "lu-ablations",
-    "rothermel",
+    "freeze", "advice", "map", "pretraining", "lora", "controls", "other-models", "listops", "lu", "rothermel",
 )  # fmt: skip
 PAGES_OF_RESULTS = [path for path in CHAPTERS if path.stem in RESULTS]
 # A result has a unit. Levels of the statistics, margins and shares of the design may be named.
