@@ -39,12 +39,8 @@ LOOK: Mapping[str, dict[str, Any]] = {  # by what the legend says of a row
 }
 LONGEST = {POINTS: 100.0, DECADES: 3.0, NATS: 10.0, EXPONENT: 3.0}  # an interval without an end is drawn to here
 AXIS = {POINTS: "points", DECADES: "log10 of the ratio", NATS: "nats a byte", EXPONENT: "exponent"}
-OVER_PAIRS = {  # how a rule goes over pairs
-    "": "On one pair at least, corrected for their number.",
-    "all": "On every pair.",
-    "most": "On most pairs.",
-    "some": "On one pair at least.",
-}
+# How a rule goes over pairs, where it names a quantifier; the page says once what decides where it names none.
+OVER_PAIRS = {"": "", "all": "On every pair.", "most": "On most pairs.", "some": "On one pair at least."}
 WIDEST = 22  # characters of a row's name in one line
 MADE_FOR = "made for it"  # planned, exploratory, or changed after results
 LINE = 0.16  # inches that a line of a row's name takes
@@ -254,13 +250,12 @@ def _marked(said: Word, contrasts: pd.DataFrame) -> str:
 def _card(shown: Claim, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
     """One claim: its verdict, the quotation and its place, how it is decided, and its contrasts."""
     contrasts = rows[(rows["claim"] == shown.id) & (rows["pair"] != "")]
-    parts = "; ".join(rule.part for rule in shown.rule if rule.part)
-    over = [OVER_PAIRS[quantifier(shown.rule)]] if len(contrasts) else []
+    parts = "; ".join(dict.fromkeys(rule.part for rule in shown.rule if rule.part))
     entries = {
         "Quotation": f"<q>{html.escape(shown.quote)}</q>" if shown.quote else "",
         "Where": explained(shown.where),
         "Remark": explained(shown.note),
-        "Rule": explained(" ".join([*map(rule_words, shown.rule), *over])),
+        "Rule": explained(_decided(shown.rule, contrasts)),
         "As tested": explained(parts),
         "Contrasts": evidence_table(contrasts)._repr_html_() if len(contrasts) else "",
     }
@@ -277,8 +272,25 @@ def _card(shown: Claim, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
     )
 
 
+def _decided(rules: Sequence[Rule], contrasts: pd.DataFrame) -> str:
+    """What decides a claim: its rules, each once; at which rates, once if all have the same; and on how many pairs."""
+    if len({*map(_rates, rules)} - {""}) <= 1:
+        said = [*map(rule_words, rules), *map(_rates, rules)]
+    else:
+        said = [words for rule in rules for words in (rule_words(rule), _rates(rule))]
+    over = OVER_PAIRS[quantifier(rules)] if len(contrasts) else ""
+    return " ".join(dict.fromkeys(filter(None, [*said, over])))
+
+
+def _rates(rule: Rule) -> str:
+    """At which learning rates a rule is read, as a sentence; one with a function says it in its own words."""
+    if rule.has_function or not rule.table:
+        return ""
+    return "Each at its own learning rate." if rule.at == "tuned" else "All at the rate that the paper prints."
+
+
 def rule_words(rule: Rule) -> str:
-    """What decides a claim, as a sentence: of which rows, and at which learning rates."""
+    """What a rule asks of which rows, as a sentence."""
     if rule.has_function or not rule.table:
         return rule.words
     read = table(rule.table)
@@ -294,8 +306,7 @@ def rule_words(rule: Rule) -> str:
         least=f"{rule.by:g}",
         most=f"{rule.to:g}".replace("inf", "any number of"),
     )
-    rate = "each at its own learning rate" if rule.at == "tuned" else "all at the rate that the paper prints"
-    return f"{words[0].upper()}{words[1:]}; {rate}."
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _bounds(rule: Rule, between: str, above: str) -> str:
@@ -309,8 +320,8 @@ ROLES = {SPEAKS: "", FLOORED: " (at floor)"}  # what follows the word of a contr
 
 
 def evidence_table(rows: pd.DataFrame) -> Table:
-    """Contrasts of a claim, a row each: the pair, what is compared, the estimate with the 95% interval, the word, and
-    where it depends on steps."""
+    """Contrasts of a claim, a row each: the pair, what is compared, the estimate with the 95% interval, the word, what
+    the pair counts as where that is another word, and where it depends on steps."""
     lines = []
     for row in rows.to_dict("records"):
         counted = ROLES.get(row["role"], " (robustness)")
@@ -320,6 +331,7 @@ def evidence_table(rows: pd.DataFrame) -> Table:
                 "contrast": ", ".join(filter(None, [row["contrast"], row["at"]])),
                 "estimate (95% interval)": "" if pd.isna(row["estimate"]) else str(_estimate(row)),
                 "word": f"{row['word']}{counted}",
+                "the pair counts as": "" if row["pair_word"] == row["word"] else row["pair_word"],
                 MADE_FOR: row["planned"],
                 "other studies": f"{STEPS_MATTER}: {row['other_steps']}" if row["other_steps"] else "",
             }

@@ -1,6 +1,7 @@
 """What the verdicts say, as pages show it: rows of the table of verdicts, and nothing that is not there."""
 
 import math
+import re
 
 import pandas as pd
 import pytest
@@ -145,6 +146,21 @@ def test_every_rule_has_words_without_a_gap(name: str) -> None:
         words = rule_words(rule)
         assert "{" not in words
         assert bool(words) == (rule.kind != "baseline")
+
+
+def test_a_card_says_nothing_twice() -> None:
+    page = BeautifulSoup(cards()._repr_html_(), "html.parser")
+    for card in page.select("details.claim"):
+        said = [entry.get_text(" ", strip=True) for entry in card.select("dl > dd") if not entry.select("table")]
+        sentences = [each for entry in said for each in re.split(r"(?<=[.;]) ", entry)]
+        assert len(sentences) == len(set(sentences)), card["id"]
+
+
+def test_where_contrasts_are_joined_the_word_of_the_pair_stands_beside_theirs() -> None:
+    """Of P-04 on CIFAR-10 one contrast is against it and the pair is open, by the correction over two contrasts."""
+    rows = verdict_rows().query("claim == 'P-04' and pair == 'minilm/cifar10'")
+    shown = evidence_table(rows).frame.set_index("word")["the pair counts as"]
+    assert dict(shown) == {"open": "", "against": "open"}
 
 
 def test_a_rule_with_two_bounds_names_both() -> None:
