@@ -1,7 +1,7 @@
 // The explorer (book/map.md): choose task, model, two arms, budget and learning rate; see who leads.
 // Every number and interval was computed by fpt.results and lies in the page as JSON; here it is only placed.
 // fpt/show/explore.py says what a setup holds.
-// An address chooses too: #study=plane-digits&task=digits&arms=FP,UR&rate=3e-3&budget=750. It needs only study. It
+// An address chooses too: #study=plane-digits&task=digits&arms=UR,FP&rate=3e-3&budget=750. It needs only study. It
 // follows what the reader chooses, and then has a model too.
 //
 // A choice is { setup, pair, budgetPlace, ratePlace }; the places are those in the setup's lists of budgets and rates.
@@ -25,7 +25,7 @@
   };
   const LOOK_OF_CELL = { [SURE]: ", significant", [UNSURE]: "", [OPEN]: ", undecided" };
   const FIRST_RATE = "1e-3";  // what both papers argue about
-  const FIRST_ARMS = "FP,UP";
+  const FIRST_ARMS = "UP,FP";
   const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };  // right, up
   const CORNERS = {  // of a mark as matplotlib draws it: square, triangle, diamond
     s: [[-4, -4], [4, -4], [4, 4], [-4, 4]], "^": [[-5, 4], [5, 4], [0, -5]], D: [[-5, 0], [0, -5], [5, 0], [0, 5]],
@@ -59,12 +59,13 @@
   const tasksOf = (setups) => [...new Set(setups.map((setup) => setup.task))];
   const setupsOf = (setups, task) => setups.filter((setup) => setup.task === task);
   const armsOf = (pair) => pair.arms.join();  // as an address names them
+  const sameArms = (one, other) => one.split(",").sort().join() === other.split(",").sort().join();
 
-  /** What is chosen in a setup at first: its last budget, and the pair of these arms where it has one. */
+  /** What is chosen in a setup at first: its last budget, and the pair of these arms, in any order, if it has one. */
   function firstChoice(setup, arms) {
     return {
       setup,
-      pair: setup.pairs.find((pair) => armsOf(pair) === arms) || setup.pairs[0],
+      pair: setup.pairs.find((pair) => sameArms(armsOf(pair), arms)) || setup.pairs[0],
       budgetPlace: setup.budgets.length - 1,
       ratePlace: placeOr(0, setup.rates, FIRST_RATE),
     };

@@ -99,6 +99,6 @@ def page(advice: Advice, cells: Mapping[str, Arm], study: Path) -> str:
         CaptionedFigure(compute_figure(named, shares), COMPUTE),
     ]
     if {"FP", "UP"} <= named.keys():
-        parts += ["<h2>Learning rate and budget</h2>", captioned_plane(named["FP"], named["UP"])]
+        parts += ["<h2>Learning rate and budget</h2>", captioned_plane(named["UP"], named["FP"])]
     parts += ["<h2>Where this comes from</h2>", record_table(study)]
     return document(advice.study, Page(parts))

@@ -1,6 +1,6 @@
 """The explorer: arms over learning rate, and who leads over rate and budget, for the reader to choose from. What its
 script (book/_static/explorer.js) draws and says is computed here, by the functions of the tables and figures. The
-script also reads a choice from the address, and writes it there: map.html#study=plane-digits&arms=FP,UR&rate=3e-3."""
+script also reads a choice from the address, and writes it there: map.html#study=plane-digits&arms=UR,FP&rate=3e-3."""
 
 import json
 import math
@@ -27,7 +27,8 @@ from fpt.tasks import entry
 Setups = Mapping[str, Mapping[str, Arm]]  # model, task and study in words -> arm (FP, ...) -> its cell
 SURE, HOLDS_ZERO = "sure", "open"  # after Holm's correction over the plane; the 95% interval holds 0
 UNCORRECTED = "1"  # sure for this budget, but not for all budgets together
-START = ("FP", "UP")  # the pair that is shown first
+ORDER = ("UP", "UR", "FP", "FR")  # of two arms the earlier comes first: full minus frozen, pretrained minus random
+START = ("UP", "FP")  # the pair that is shown first
 WITHOUT = "Moving the rate needs a script, and scripts are off."
 
 
@@ -49,13 +50,19 @@ def _grouped(study: StudyCells, every: bool) -> dict[tuple[str, ...], dict[str, 
     """The arms of a study by name, those together whose setup has the same words."""
     groups: dict[tuple[str, ...], dict[str, Arm]] = {}
     specs = [arm.spec for arm in study.results.values()]
-    for arm in sorted(study.results.values(), key=lambda each: each.fields["random_init"] != "matched"):
+    for arm in sorted(study.results.values(), key=_place):
         name = arm.name if every else SHORT.get(arm.fields["arm"])
         if name is None:
             continue
         told = words(arm.spec, apart_from=specs) if every else {}
         groups.setdefault(_setup_words(arm.spec, told), {}).setdefault(name, arm)
     return groups
+
+
+def _place(arm: Arm) -> tuple[int, bool]:
+    """Where an arm stands among those that it is compared with: by ORDER, others last; and matched weights first."""
+    letters = SHORT.get(arm.fields["arm"])
+    return ORDER.index(letters) if letters else len(ORDER), arm.fields["random_init"] != "matched"
 
 
 def _setup_names(setups: Collection[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
@@ -82,12 +89,17 @@ def _setup_words(spec: SweepSpec, told: Mapping[str, str]) -> tuple[str, ...]:
     return name, *(f"{field.replace('_', ' ')} {'all' if value is None else value}" for field, value in values)
 
 
-def explorer(found: Setups) -> Page:
-    """What to choose from, as JSON for the script, the setup with most runs first; a line in its place where scripts
-    are off, and where there are no results."""
+def explorer(found: Setups, first: str = "") -> Page:
+    """What to choose from, as JSON for the script, that of the study `first` before the others, then the setup with
+    most runs; a line in its place where scripts are off, and where there are no results."""
     if not found:
         return Page([paragraph("Nothing was run yet.")])
-    ordered = sorted(found.items(), key=lambda each: -sum(len(cell.rates) * cell.seeds for cell in each[1].values()))
+
+    def place(cells: Mapping[str, Arm]) -> tuple[bool, int]:
+        runs = sum(len(cell.rates) * cell.seeds for cell in cells.values())
+        return next(iter(cells.values())).study != first, -runs
+
+    ordered = sorted(found.items(), key=lambda each: place(each[1]))
     # Escaped, so that nothing in it ends the element.
     data = json.dumps([_setup(name, cells) for name, cells in ordered], allow_nan=False).replace("<", "\\u003c")
     script = f'<script type="application/json">{data}</script>'
@@ -96,7 +108,7 @@ def explorer(found: Setups) -> Page:
 
 def _setup(name: str, cells: Mapping[str, Arm]) -> dict[str, Any]:
     """One model on one task in one study, by arm and by pair of arms."""
-    arms = {arm: cells[arm] for arm in SHORT.values() if arm in cells}
+    arms = {arm: cells[arm] for arm in ORDER if arm in cells}
     first = next(iter(arms.values()))
     task, backbone = title(first.task), model(first.fields["backbone"])
     rest = name.removeprefix(task)

@@ -15,7 +15,7 @@ from fpt.results.stats import SIGNIFICANCE
 from fpt.show import plot
 from fpt.show.figures import budget_axis, tuned_lines
 from fpt.show.html import CaptionedFigure
-from fpt.show.names import title
+from fpt.show.names import model, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,12 +71,13 @@ def plane_figure(first: Cell, second: Cell) -> plot.Plot:
     bar = {"label": f"{f' {MINUS} '.join(names)} (points)", "location": "bottom", "aspect": 30}
     sns.heatmap(100 * mean, annot=words, fmt="", annot_kws={"size": 10}, cbar_kws=bar, ax=axes, **look)
     _mark(axes, mean.to_numpy(), sure.to_numpy(), band.to_numpy())
-    axes.set(xlabel="budget (steps)", ylabel="learning rate", title=title(first.task))
+    pair = f"{title(first.task)}, {model(first.fields['backbone'])}"
+    axes.set(xlabel="budget (steps)", ylabel="learning rate", title=pair)
     axes.set_xticklabels([f"{budget:,}" for budget in mean])
     axes.set_yticklabels([rate_text(rate) for rate in mean.index], rotation=0)
     lines = [f"at rate {rate_text(rate)}: {', '.join(words.loc[rate])}" for rate in mean.index]
     return figure.describe(
-        f"{title(first.task)}: test accuracy of {names[0]} minus {names[1]} in points, by learning rate, after "
+        f"{pair}: test accuracy of {names[0]} minus {names[1]} in points, by learning rate, after "
         f"{', '.join(f'{budget:,}' for budget in mean)} steps; a star where it is significant. {'; '.join(lines)}.",
         rows.assign(**100 * rows[["mean", "low", "high"]]),
         plot.runs_of([first, second]),

@@ -83,7 +83,7 @@ def _four(cells: Mapping[str, Arm]) -> dict[str, Arm]:
 
 
 def _first_two(cells: Mapping[str, Cell]) -> list[Cell]:
-    """Frozen and unfrozen pretrained, where a setup has both; else its first two arms."""
+    """Unfrozen and frozen pretrained, where a setup has both; else its first two arms."""
     shown = [next((name for name in cells if name.partition(" ")[0] == letters), "") for letters in START]
     return [cells[name] for name in (shown if all(shown) else list(cells)[:2])]
 

@@ -109,7 +109,7 @@ def is_on_the_explorer(file: Path, fragment: str) -> bool:
         asked.get("task", each["name"]) == each["name"]
         and asked.get("rate", each["rates"][0]) in each["rates"]
         and int(asked.get("budget", each["budgets"][0])) in each["budgets"]
-        and asked.get("arms", "FP,UP") in [",".join(pair["arms"]) for pair in each["pairs"]]
+        and set(asked.get("arms", "UP,FP").split(",")) in [set(pair["arms"]) for pair in each["pairs"]]
         for each in found
     )
 

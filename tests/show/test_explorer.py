@@ -38,8 +38,9 @@ def setup(page: BeautifulSoup) -> dict[str, Any]:
 def test_there_is_a_setup_with_its_arms_pairs_rates_and_budgets(setup: dict[str, Any]) -> None:
     assert (setup["task"], setup["model"]) == ("Digits", "tiny-lm (laptop)")
     assert setup["about"] == "Study laptop, own results, 8 seeds."
-    assert list(setup["arms"]) == ["FP", "FR", "UP", "UR"]
-    assert setup["pairs"][0]["arms"] == ["FP", "UP"]
+    assert list(setup["arms"]) == ["UP", "UR", "FP", "FR"]
+    assert setup["pairs"][0]["arms"] == ["UP", "FP"]
+    assert [pair["arms"] for pair in setup["pairs"][1::2]] == [["UP", "UR"], ["UR", "FP"], ["FP", "FR"]]
     assert len(setup["pairs"]) == 6
     assert setup["rates"] == ["1e-4", "1e-3", "1e-2", "1e-1"]
     assert setup["budgets"] == sorted(setup["budgets"])
@@ -90,14 +91,15 @@ FIXED_FIRST = f"""{PLAIN}
   - {{task: digits, arm: frozen-random, random_init: fixed}}
   - {{task: digits, arm: frozen-random}}
 """
+FEW = f"  - {{task: digits, {PAIR}, steps: 100}}"
 LONGER = f"""{PLAIN}
   - {{task: digits, {PAIR}, steps: [100, 400]}}
   - {{task: digits, arm: unfrozen-random, steps: 400, batch_size: 16}}
 """
 
 
-def made(folder: Path, text: str) -> dict[str, dict[str, TableCell]]:
-    return setups([StudyCells(synthetic.finish(synthetic.workspace(folder, "mine", text)))])
+def made(folder: Path, text: str, name: str = "mine") -> dict[str, dict[str, TableCell]]:
+    return setups([StudyCells(synthetic.finish(synthetic.workspace(folder, name, text)))])
 
 
 def test_random_weights_of_matched_scale_stand_for_the_arm_whatever_is_written_first(tmp_path: Path) -> None:
@@ -110,7 +112,7 @@ def test_what_is_not_the_same_task_is_another_setup(tmp_path: Path) -> None:
     found = made(tmp_path, CROSSED)
     assert list(found) == ["Bit XOR, length 5 (mine)", "Bit XOR, length 16 (mine)"]
     for length, cells in zip((5, 16), found.values(), strict=True):
-        assert list(cells) == ["FP", "UP"]
+        assert list(cells) == ["UP", "FP"]
         assert {cell.spec.task_options["length"] for cell in cells.values() if cell.spec} == {length}
     shown = json.loads(BeautifulSoup(explorer(found)._repr_html_(), "html.parser").select_one("script").string)  # type: ignore
     assert {(each["task"], each["model"]) for each in shown} == {
@@ -128,17 +130,24 @@ def test_own_data_in_the_place_of_a_papers_task_have_no_baseline(
     html = explorer({f"{name} </script>": cells for name, cells in found.items()})._repr_html_()
     assert html.count("</script>") == 1  # nothing in the data ends its element
     (shown,) = json.loads(BeautifulSoup(html, "html.parser").select_one("script").string)  # type: ignore
-    assert (shown["floor"], list(shown["arms"])) == (None, ["FP", "FR", "UP", "UR"])
+    assert (shown["floor"], list(shown["arms"])) == (None, ["UP", "UR", "FP", "FR"])
     assert all(pair["plane"] for pair in shown["pairs"])
 
 
 def test_what_was_not_trained_alike_is_not_compared(tmp_path: Path) -> None:
     found = made(tmp_path, LONGER)
     assert {name: list(cells) for name, cells in found.items()} == {
-        "Digits, steps 100 (mine)": ["FP", "UP"], "Digits, steps 400 (mine)": ["FP", "UP"],
+        "Digits, steps 100 (mine)": ["UP", "FP"], "Digits, steps 400 (mine)": ["UP", "FP"],
     }  # fmt: skip
     for steps, cells in zip((100, 400), found.values(), strict=True):
         assert {cell.spec.steps for cell in cells.values() if cell.spec} == {steps}
+
+
+def test_the_study_that_is_asked_for_is_shown_first(tmp_path: Path) -> None:
+    found = made(tmp_path, LONGER) | made(tmp_path, PLAIN + FEW, "other")
+    for first, expected in {"": ["mine", "mine", "other"], "other": ["other", "mine", "mine"]}.items():
+        html = BeautifulSoup(explorer(found, first)._repr_html_(), "html.parser")
+        assert [each["study"] for each in json.loads(html.select_one("script").string)] == expected  # type: ignore
 
 
 def test_a_line_stands_by_where_scripts_are_off(page: BeautifulSoup) -> None:

@@ -90,7 +90,7 @@ def test_the_figures_are_those_of_the_book_with_words_and_sources(page: Beautifu
     assert [small.code.get_text() for small in page.select("figcaption small") if small.code] == [
         "learning_rate_figure", "budget_figure", "plane_figure", "crossing_figure",
     ]  # fmt: skip
-    assert "frozen pretrained minus unfrozen pretrained" in str(images[2]["aria-label"])
+    assert "unfrozen pretrained minus frozen pretrained" in str(images[2]["aria-label"])
 
 
 def test_claims_that_the_study_tests_have_their_verdict_and_no_others(page: BeautifulSoup) -> None:
@@ -132,10 +132,10 @@ def test_tuned_differences_are_paired_by_seed(study: Path) -> None:
     found = setups([StudyCells(study)])
     rows = pairs_table(found).set_index("arms")
     cells = found["Digits (laptop)"]
-    test = paired(cells["FP"].values(), cells["UP"].values())
-    row = rows.loc["FP - UP"]
+    test = paired(cells["UP"].values(), cells["FP"].values())
+    row = rows.loc["UP - FP"]
     assert (row["difference"], row["95% interval"], row["seeds"]) == (*test.in_points.texts(signed=True), 8)
-    assert (row["sign"], row["steps"]) == ("-", "400")
+    assert (row["sign"], row["steps"]) == ("+", "400")
     assert len(rows) == 6
 
 
@@ -146,7 +146,7 @@ def test_own_data_and_an_own_model(own: Path) -> None:
     assert headings(page)[0] == "My <own> study"
     assert "Learning rate and budget: npz:mine.npz, hub:models/mine (mine)" in headings(page)
     (plane,) = [each for each in page.select("[role=img]") if " minus " in str(each["aria-label"])[:90]][:1]
-    assert "frozen pretrained minus unfrozen random" in str(plane["aria-label"])
+    assert "unfrozen random minus frozen pretrained" in str(plane["aria-label"])
     assert "nan" not in page.get_text()
     assert str(own) not in html
 
