@@ -92,11 +92,12 @@ def leads_table(places: Mapping[str, Place], arms: Mapping[str, str], rate: floa
         row = {"task, model, steps": name}
         for at, head in ((rate, f"at {rate_text(rate)}"), (TUNED, "tuned")):
             row |= {f"{words} {head}, %": _levels(place, arms, at), f"leads {head}, points": _lead(place, arms, at)}
-        rows.append(row | {"to beat, %": _to_beat(place, arms)})
+        rows.append(row | {"to beat, %": to_beat(place, arms)})
     return Table(pd.DataFrame(rows), caption)
 
 
-def _to_beat(place: Place, arms: Iterable[str]) -> str:
+def to_beat(place: Place, arms: Iterable[str]) -> str:
+    """In percent: a linear classifier where one was counted, else the best guess that reads a part of the input."""
     variant = next((cell.variant for cell in place.cells(*arms).values()), "paper")
     known = known_scores(place.task, variant)
     return percent(known[LINEAR].share if LINEAR in known else floor(place.task, variant))

@@ -17,14 +17,14 @@ from fpt.show.guards import prose as flowing
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "book").glob("*.md"))
 RESULTS = (
-    "freeze", "advice", "map", "pretraining", "lora", "controls", "other-models", "listops", "lu", "lu-ablations",
-    "rothermel",
+    "freeze", "texts", "advice", "map", "steps", "pretraining", "lora", "controls", "other-models", "listops", "lu",
+    "lu-ablations", "rothermel",
 )  # fmt: skip
 PAGES_OF_RESULTS = [path for path in CHAPTERS if path.stem in RESULTS]
 # A result has a unit. Levels of the statistics, margins and shares of the design may be named.
 TYPED = re.compile(r"\d+(?:\.\d+)?\s*(?:%|points?\b|percent\b)")
 DESIGN = {"95%", "90%", "80%", "5%", "2.5%", "10%", "1 point", "2 points", "30 points", "20 points", "100%", "0 points"}
-MOST_WORDS, LONGEST = 1200, 30
+MOST_WORDS, LONGEST = 1200, 40
 
 
 def prose(chapter: Path) -> str:
