@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -104,14 +104,14 @@ def at_equal_compute(
     below, above = reached[-1], next(each for each in one.budgets if each >= steps)
     weight = math.log(steps / below) / math.log(above / below) if above > below else 0.0
     ends = [(below, 1 - weight), (above, weight)] if weight else [(below, 1.0)]
-    values = sum(part * one.values(TUNED, at) for at, part in ends)
+    values: Any = sum(part * one.values(TUNED, at) for at, part in ends)
     without = sum(part * one.without(TUNED, at) for at, part in ends) - other.without(TUNED, budget)
     # One test set: the noise of the two budgets goes together, and that of their mean is no larger than this.
     noise = sum(part * one.test_noise(TUNED, at) for at, part in ends) + other.test_noise(TUNED, budget)
     fallen = [*(one.collapsed(TUNED, at) for at, _ in ends), other.collapsed(TUNED, budget)]
     test = paired(values, other.values(TUNED, budget), any(each.any() for each in fallen), noise, without)
-    levels = (100 * float(each.mean()) for each in (values, other.values(TUNED, budget)))
-    return Contrast.of(test.in_points, **dict(zip(("first", "second"), levels, strict=True)))
+    levels = [100 * float(each.mean()) for each in (values, other.values(TUNED, budget))]
+    return Contrast.of(test.in_points, first=levels[0], second=levels[1])
 
 
 def pooled(

@@ -3,20 +3,25 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
 
 from fpt.results.contrasts import Contrast, at_equal_compute
-from fpt.results.estimate import PERCENT, SIGNIFICANCE, number_text
+from fpt.results.estimate import MINUS, PERCENT, SIGNIFICANCE, number_text
 from fpt.results.rate_ratio import RateRatio
 from fpt.results.stats import holm
 from fpt.show import plot
+from fpt.show.figures import budget_axis
 from fpt.show.html import CaptionedFigure, Table
 from fpt.show.places import NONE, Place, to_beat
 from fpt.show.planes import MOST_POINTS
 
 FULL, FROZEN = "UP", "FP"
-COLOURS = {"equal steps": plot.INK, "equal compute": plot.colour_of(FROZEN)}
+LOOKS = {  # what leads are counted at: colour, marker, and by how much the marks stand apart
+    "equal steps": (plot.INK, "o", 0.0),
+    "equal compute": (plot.colour_of(FROZEN), "s", 0.12),
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class OverSteps:
     @property
     def lines(self) -> dict[str, dict[int, Contrast]]:
         """Both, by what a figure calls them."""
-        return {"equal steps": self.at_equal_steps, "equal compute": self.at_equal_compute}
+        return dict(zip(LOOKS, (self.at_equal_steps, self.at_equal_compute), strict=True))
 
     @property
     def end(self) -> Contrast:
@@ -81,21 +86,8 @@ def over_steps_figure(places: Mapping[str, OverSteps]) -> plot.Plot:
     figure, panels = plot.panels_of(len(places), 2.0)
     rows = []
     for axes, (name, place) in zip(panels, places.items(), strict=False):
-        budgets = list(place.at_equal_steps)
-        for number, (unit, line) in enumerate(place.lines.items()):
-            found = pd.DataFrame(
-                [[budget, each.value, each.low, each.high] for budget, each in line.items()],
-                columns=["steps", "points", "low", "high"],
-            )
-            rows.append(found.assign(place=name, at=unit))
-            look = {"color": COLOURS[unit], "marker": "os"[number], "linestyle": "-:"[number], "linewidth": 1.6}
-            around = plot.bar(found["points"], found["low"], found["high"], MOST_POINTS)
-            at = [budgets.index(budget) + 0.12 * number for budget in found["steps"]]
-            axes.errorbar(at, found["points"], yerr=around, label=f"at {unit}", markersize=5, **look)
-        axes.axhline(0, color=plot.GREY, linewidth=1)
-        axes.set_xticks(range(len(budgets)), [f"{budget:,}" for budget in budgets])
+        rows.append(_panel(axes, place).assign(place=name))
         axes.set_title(name)
-        axes.set(xlabel="steps of the frozen model", ylabel="full \N{MINUS SIGN} frozen (points)")
     plot.shared_legend(figure, panels)
     words = [
         f"{name}: {place.end} after equally many steps, {place.end_at_equal_compute} at equal compute"
@@ -107,6 +99,24 @@ def over_steps_figure(places: Mapping[str, OverSteps]) -> plot.Plot:
         pd.concat(rows, ignore_index=True),
         plot.runs_of(cells),
     )
+
+
+def _panel(axes: Any, place: OverSteps) -> pd.DataFrame:
+    """Both lines of a place, and what they show: `at` which unit, `steps`, `points` with `low` and `high`."""
+    budgets, frames = list(place.at_equal_steps), []
+    for unit, (colour, marker, dodge) in LOOKS.items():
+        line = place.lines[unit]
+        shown = [[budget, each.value, each.low, each.high] for budget, each in line.items()]
+        found = pd.DataFrame(shown, columns=["steps", "points", "low", "high"])
+        look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": ":" if dodge else "-", "linewidth": 1.6}
+        around = plot.bar(found["points"], found["low"], found["high"], MOST_POINTS)
+        at = [budgets.index(budget) + dodge for budget in found["steps"]]
+        axes.errorbar(at, found["points"], yerr=around, label=f"at {unit}", markersize=5, **look)
+        frames.append(found.assign(at=unit))
+    axes.axhline(0, color=plot.GREY, linewidth=1)
+    budget_axis(axes, budgets)
+    axes.set(xlabel="steps of the frozen model", ylabel=f"full {MINUS} frozen (points)")
+    return pd.concat(frames)
 
 
 def ends_table(places: Mapping[str, OverSteps], caption: str) -> Table:
