@@ -10,7 +10,7 @@ from fpt.show.html import CaptionedFigure, Folded, Page, Table
 from fpt.show.kept import from_notebook
 from fpt.show.ladder import printed_ladder, printed_places
 from fpt.show.pairs import best_of, less_evidence
-from fpt.show.places import PAIRS, Place, by_compute, leads_table, newest, rates_table, signs
+from fpt.show.places import PAIRS, Place, leads_table, newest, rates_table, signs
 from fpt.show.planes import crossing_figure, plane_figure
 from fpt.show.provenance import recipe_table, record_table
 from fpt.show.reference import (
@@ -39,7 +39,7 @@ from fpt.show.yours import yours_beside_ours, yours_table
 
 __all__ = [
     "PAIRS", "CaptionedFigure", "Folded", "OverSteps", "Page", "Place", "Table", "architectures_table",
-    "arms_table", "attention_of", "backbones_table", "best_of", "budget_figure", "by_budget", "by_compute",
+    "arms_table", "attention_of", "backbones_table", "best_of", "budget_figure", "by_budget",
     "by_rate", "cards", "crossing_figure", "dots", "downloads", "ends_table", "explorer", "findings_table",
     "forest", "from_notebook", "leads", "leads_table", "learning_rate_figure", "less_evidence", "lora_ratios",
     "model_cards", "named_on_pages", "newest", "open_", "over_steps", "parameters", "parameters_table", "plane",
