@@ -3,7 +3,7 @@ are met."""
 
 import pandas as pd
 
-from fpt.bench.cost import Bench
+from fpt.bench.cost import Bench, Measurement
 from fpt.sweeps.words import SHORT
 
 # Decided before anything was measured: backbone, task, trainable groups, runs (None: the largest fleet that was
@@ -54,6 +54,22 @@ def bench_targets(bench: Bench) -> pd.DataFrame:
             met = "yes" if ratio >= wanted else "no"
         rows.append(named | {"at least": f"{wanted:.2f}", "measured": f"{ratio:.2f}" if ratio else "-", "met": met})
     return pd.DataFrame(rows)
+
+
+def frozen_shares(bench: Bench) -> pd.DataFrame:
+    """What a step of a run with frozen layers costs, as a share of one of full training: `flop` and `seconds`, a row a
+    workload that was measured both ways in one number type, by `model`. Each is of the largest fleet of its kind."""
+    fields = {"task", "variant", "backbone", "backbone_options", "compute_type", "compiled"}
+    by_way: dict[str, dict[str, Measurement]] = {way: {} for way in ARMS}
+    for row in sorted(bench.rows, key=lambda row: row.runs):
+        if isinstance(row.trainable, str) and row.trainable in by_way:
+            by_way[row.trainable][row.model_dump_json(include=fields)] = row
+    frozen, full = by_way.values()
+    both = [(frozen[key], full[key]) for key in frozen if key in full]
+    return pd.DataFrame(
+        [[one.backbone, one.flop / other.flop, one.seconds / other.seconds] for one, other in both],
+        columns=["model", "flop", "seconds"],
+    )
 
 
 def bench_words(bench: Bench) -> str:

@@ -1,5 +1,4 @@
-"""What the whole grid of rates shows: how wide an arm's usable range is, and what fewer rates or seeds would have
-concluded."""
+"""What fewer rates or seeds would have concluded than the whole grid does."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -11,39 +10,14 @@ import pandas as pd
 
 from fpt.results.arm import Arm, picked, same_rate
 from fpt.results.cells import Cell, arm_of, shared_rates
-from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, paired, pseudo_values
+from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, paired
 from fpt.seeds import stream
 from fpt.sweeps import selection
 
-BETWEEN_RATES = 2001  # points at which a curve over the rates is read
 MOST_SUBSETS = 100  # of one size; where there are more, so many are drawn
 # of the columns of `conclusions`, how those of single choices become one of all
 HOW = {"subsets": "sum", "same": "mean", "otherwise": "mean", "first": "mean", "second": "mean"}
 Planes = np.ndarray[Any, Any]  # validation and test accuracy of an arm: 2 x seeds x rates
-
-
-def usable(cell: Cell, within: float) -> tuple["pd.Series[float]", bool]:
-    """The decades of rates at which the mean test accuracy is at most `within` (a fraction) below the tuned one; and
-    whether they meet an end of the grid, beyond which there may be more.
-
-    Mean accuracy is a line between neighbouring rates, over the logarithm of the rate; a run that diverged counts as
-    chance, whatever its last finite parameters had learned. By seed: pseudo-values of a jackknife, whose mean is the
-    width; a correction of its bias could leave a width below zero.
-    """
-    if (arm := arm_of(cell)) is None:
-        return pd.Series(dtype=float), False
-    seeds, log_rates = arm.validation().index, np.log10(arm.rates)
-    planes = accuracies(arm, arm.rates, seeds)
-    planes[1] = np.where(np.isnan(planes[0]), arm.guessing, planes[1])
-    width, at_end = _width(planes, log_rates, within)
-    left_out = np.array([_width(np.delete(planes, k, axis=1), log_rates, within)[0] for k in range(len(seeds))])
-    return pd.Series(pseudo_values(width, left_out), seeds), at_end
-
-
-def _width(planes: Planes, log_rates: Planes, within: float) -> tuple[float, bool]:
-    between = np.linspace(log_rates[0], log_rates[-1], BETWEEN_RATES)
-    near = np.interp(between, log_rates, planes[1].mean(axis=0)) >= tuned(planes).mean() - within
-    return float(near.mean() * (log_rates[-1] - log_rates[0])), bool(near[0] or near[-1])
 
 
 def accuracies(arm: Arm, rates: Sequence[float], seeds: "pd.Index[int]") -> Planes:

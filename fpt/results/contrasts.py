@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -84,6 +84,34 @@ def contrast(
     if at != TUNED or any(cell.best_rate(budget) is None for cell in arms.values()):
         return found
     return replace(found, common=_contrast(arms, first, second, COMMON, budget, minus))
+
+
+def at_equal_compute(
+    study: str, first: str, second: str, share: float, *, task: str = "", budget: int | None = None
+) -> Contrast:
+    """The arm `first` minus the arm `second` where both have cost the same, each tuned.
+
+    A step of the second costs `share` of one of the first, so the second has trained for `budget` steps [all], and the
+    first for `share` times as many. Between two of its budgets the first lies on a line over the logarithm of the
+    steps, seed by seed. Raises SpecError as `contrast`, and where the first is not reported early enough.
+    """
+    one, other = (cell_of(study, name, task=task) for name in (first, second))
+    budget = other.steps if budget is None else budget
+    steps = share * budget
+    reached = [each for each in one.budgets if each <= steps]
+    if not reached or steps > one.steps:
+        raise SpecError(f"{first} of the study {study} is reported at {one.budgets} steps; given: {steps:,.0f}")
+    below, above = reached[-1], next(each for each in one.budgets if each >= steps)
+    weight = math.log(steps / below) / math.log(above / below) if above > below else 0.0
+    ends = [(below, 1 - weight), (above, weight)] if weight else [(below, 1.0)]
+    values: Any = sum(part * one.values(TUNED, at) for at, part in ends)
+    without = sum(part * one.without(TUNED, at) for at, part in ends) - other.without(TUNED, budget)
+    # One test set: the noise of the two budgets goes together, and that of their mean is no larger than this.
+    noise = sum(part * one.test_noise(TUNED, at) for at, part in ends) + other.test_noise(TUNED, budget)
+    fallen = [*(one.collapsed(TUNED, at) for at, _ in ends), other.collapsed(TUNED, budget)]
+    test = paired(values, other.values(TUNED, budget), any(each.any() for each in fallen), noise, without)
+    levels = [100 * float(each.mean()) for each in (values, other.values(TUNED, budget))]
+    return Contrast.of(test.in_points, first=levels[0], second=levels[1])
 
 
 def pooled(

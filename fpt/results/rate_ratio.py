@@ -20,6 +20,7 @@ from fpt.results.arm import Arm
 from fpt.results.contrasts import cell_of
 from fpt.results.estimate import EXPONENT, MINIMUM_PAIRS, TIMES, Estimate
 from fpt.results.runs import rate_text
+from fpt.results.stats import paired
 
 if TYPE_CHECKING:
     from fpt.sweeps.spec import SweepSpec
@@ -141,6 +142,14 @@ def fall(first: Arm, second: Arm, step: int) -> Estimate:
     planes = [last_losses(arm, then) for then in (step, None) for arm in (first, second)]
     _, found = _jackknife(planes, apart, ASYMMETRY, TIMES, "a ratio of ratios")
     return found
+
+
+def slope_in_steps(by_steps: Mapping[int, Sequence[float]]) -> Estimate:
+    """The exponent in steps of what pretrained models have after so many steps, a value a model in one order: each has
+    its own, by least squares over the logarithms. The models are the unit of the t-interval, of which nothing but
+    their number is known with fewer than three."""
+    steps, values = np.log10(list(by_steps)), np.log10(list(by_steps.values()))
+    return paired(pd.Series(np.polyfit(steps, values, 1)[0]), 0.0, unit=EXPONENT)
 
 
 def slope(by_width: Mapping[float, tuple[pd.DataFrame, pd.DataFrame]]) -> Estimate:

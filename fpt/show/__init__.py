@@ -10,7 +10,7 @@ from fpt.show.html import CaptionedFigure, Folded, Page, Table
 from fpt.show.kept import from_notebook
 from fpt.show.ladder import printed_ladder, printed_places
 from fpt.show.pairs import best_of
-from fpt.show.places import PAIRS, Place, by_compute, leads_table, newest, rates_table, signs
+from fpt.show.places import PAIRS, Place, leads_table, newest, rates_table, signs
 from fpt.show.planes import crossing_figure, plane_figure
 from fpt.show.provenance import recipe_table, record_table
 from fpt.show.reference import (
@@ -34,16 +34,18 @@ from fpt.show.reference import (
 from fpt.show.report_page import report
 from fpt.show.said import leads, open_, say, trails
 from fpt.show.spread import spread_of
+from fpt.show.steps import OverSteps, ends_table, over_steps, ratios_table
 from fpt.show.tables import summary
+from fpt.show.texts import texts_by_rate, texts_table
 from fpt.show.yours import yours_beside_ours, yours_table
 
 __all__ = [
-    "PAIRS", "CaptionedFigure", "Folded", "Page", "Place", "Table", "architectures_table", "arms_table", "attention_of",
-    "backbones_table", "best_of", "budget_figure", "by_budget", "by_compute", "by_rate", "cards", "crossing_figure",
-    "dots", "downloads", "explorer", "findings_table", "forest", "from_notebook", "kept_table", "leads", "leads_table",
-    "learning_rate_figure", "lora_ratios", "model_cards", "named_on_pages", "newest", "open_", "parameters",
-    "parameters_table", "plane", "plane_figure", "printed_ladder", "printed_places", "rate_ratios", "rates_table",
-    "recipe_table", "record_table", "records", "report", "say", "setups", "signs", "sizes_table", "slips_table",
-    "spread_of", "studies_table", "summary", "task_card", "tasks_table", "time_of", "trails", "valleys", "word",
-    "yours_beside_ours", "yours_table",
+    "PAIRS", "CaptionedFigure", "Folded", "OverSteps", "Page", "Place", "Table", "architectures_table", "arms_table",
+    "attention_of", "backbones_table", "best_of", "budget_figure", "by_budget", "by_rate", "cards", "crossing_figure",
+    "dots", "downloads", "ends_table", "explorer", "findings_table", "forest", "from_notebook", "kept_table", "leads",
+    "leads_table", "learning_rate_figure", "lora_ratios", "model_cards", "named_on_pages", "newest", "open_",
+    "over_steps", "parameters", "parameters_table", "plane", "plane_figure", "printed_ladder", "printed_places",
+    "rate_ratios", "rates_table", "ratios_table", "recipe_table", "record_table", "records", "report", "say", "setups",
+    "signs", "sizes_table", "slips_table", "spread_of", "studies_table", "summary", "task_card", "tasks_table",
+    "texts_by_rate", "texts_table", "time_of", "trails", "valleys", "word", "yours_beside_ours", "yours_table",
 ]  # fmt: skip

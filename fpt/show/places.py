@@ -10,21 +10,18 @@ from typing import Any
 import pandas as pd
 
 from fpt.claims.planes import plane_table, plane_tests, sign_of
-from fpt.claims.sensitivity import usable
 from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import LINEAR, floor, known_scores
 from fpt.results.cells import NOT_RUN_YET
 from fpt.results.contrasts import Contrast, Level, arms_of, cell_of, contrast, level
-from fpt.results.estimate import POINTS, number_text, percent
+from fpt.results.estimate import percent
 from fpt.results.runs import rate_text
-from fpt.results.stats import POINT
 from fpt.show import plot
 from fpt.show.charts import cells_of
-from fpt.show.html import CaptionedFigure, Table
+from fpt.show.html import Table
 from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
 
 NONE = "\N{EN DASH}"
-WITHIN = 5  # points below its tuned accuracy that leave a rate usable
 
 
 @dataclass(frozen=True)
@@ -121,27 +118,28 @@ def _lead(place: Place, arms: Mapping[str, str], at: str | float) -> str:
     return f"{arms[leader]} by {lead.cell}"
 
 
-def rates_table(places: Mapping[str, Place], arms: Mapping[str, float], caption: str) -> Table:
-    """A row a place: for each arm its best rate, how many decades of rates are usable, and what the rate to try first
-    (`arms`: arm -> rate) reaches minus what the tuned rate does, in points of the means."""
+def rates_table(
+    places: Mapping[str, Place], arms: Mapping[str, str], caption: str, more: Iterable[Mapping[str, str]] = ()
+) -> Table:
+    """A row a place: layers of the model, examples in a batch, and the rate that does best of each arm (`arms`: arm ->
+    what the table calls it) over all seeds; in brackets the one after an eighth of the steps, where it differs.
+
+    An arm that is not published leaves its rate empty. `more`: further rows, under the same columns."""
     rows = []
     for name, place in places.items():
-        row = {"task, model, steps": name}
-        for arm, cell in place.cells(*arms).items():
-            tuned, tried = place.level(arm), place.level(arm, at=arms[arm])
-            row |= {
-                f"{arm} best at": rate_text(tuned.rate) if tuned.rate else NONE,
-                f"{arm} usable, decades": _decades(cell),
-                f"{arm} at {rate_text(arms[arm])}, points": number_text(tried.value - tuned.value, POINTS, signed=True),
-            }
-        rows.append(row)
-    return Table(pd.DataFrame(rows).fillna(NONE), caption)
+        cells = place.cells(*arms)
+        cell = next(iter(cells.values()))
+        row = {"task, model, steps": name, "layers": str(cell.layers), "batch": str(cell.fields["batch_size"])}
+        rows.append(row | {head: _best_rates(cells[arm]) for arm, head in arms.items() if arm in cells})
+    return Table(pd.DataFrame([*rows, *more]).fillna(NONE), caption)
 
 
-def _decades(cell: Arm) -> str:
-    """The width of the usable range; "or more" where it meets an end of the grid."""
-    by_seed, at_end = usable(cell, WITHIN * POINT)
-    return f"{by_seed.mean():.1f}{' or more' if at_end else ''}"
+def _best_rates(cell: Arm) -> str:
+    """The rate at the end, and in brackets the one after an eighth of the steps, where it is another."""
+    early = [budget for budget in cell.budgets if budget <= cell.steps / 8]
+    last, before = cell.best_rate(), cell.best_rate(early[-1]) if early else None
+    told = [rate_text(rate) for rate in (last, before) if rate is not None]
+    return " (".join(dict.fromkeys(told)) + ")" * (len(set(told)) > 1) or NONE
 
 
 def signs(study: str, first: str, second: str, *, task: str = "") -> dict[float, str]:
@@ -154,15 +152,10 @@ def signs(study: str, first: str, second: str, *, task: str = "") -> dict[float,
     return found
 
 
-def by_compute(study: str, arms: Mapping[str, float], caption: str, *, task: str = "") -> CaptionedFigure:
-    """Tuned test accuracy over compute, a line an arm with 95% intervals. `arms`: arm -> the FLOP of one of its steps
-    as a share of those of the arm that all are measured in. Errors as those of `fpt.results.contrast`."""
-    return CaptionedFigure(compute_figure(cells_of(study, arms, task), arms), caption)
-
-
 @plot.drawn
 def compute_figure(cells: Mapping[str, Arm], arms: Mapping[str, float]) -> plot.Plot:
-    """What `by_compute` shows, of these cells by arm."""
+    """Tuned test accuracy over compute, a line an arm with 95% intervals. `arms`: arm -> the FLOP of one of its steps
+    as a share of those of the arm that all are measured in."""
     figure, (axes,) = plot.panels_of(1)
     rows = []
     for name, share in arms.items():

@@ -7,7 +7,7 @@ import made_rows
 from made_rows import fields
 
 from fpt.bench.cost import Bench
-from fpt.bench.report import bench_table, bench_targets
+from fpt.bench.report import bench_table, bench_targets, frozen_shares
 from fpt.sweeps.spec import resolve
 
 SPEC = {"task": "mnist", "backbone": "gpt2", "arm": "frozen-random", "learning_rates": [1e-3], "seeds": [0]}
@@ -52,3 +52,10 @@ def test_targets_are_held_against_the_largest_fleet_however_it_does_best() -> No
 
 def test_nothing_measured_is_no_rows() -> None:
     assert bench_table(bench()).empty
+
+
+def test_a_frozen_step_is_held_against_one_of_full_training_in_the_same_number_type() -> None:
+    full = UNFROZEN | {"compute_type": "bfloat16", "flop": 4 * 10**11, "seconds": 0.5}
+    found = frozen_shares(bench(*ROWS, full, full | {"runs": 3, "flop": 1}))
+    assert found.to_dict("records") == [{"model": "gpt2", "flop": 0.5, "seconds": 0.5}]
+    assert frozen_shares(bench(*ROWS)).empty

@@ -11,7 +11,7 @@ from scipy import stats
 
 from fpt.errors import SpecError
 from fpt.results import arms_of, baseline, contrast, counted, level
-from fpt.results.contrasts import cell_of
+from fpt.results.contrasts import at_equal_compute, cell_of
 from fpt.sweeps import SweepSpec
 
 DIGITS = 1797
@@ -186,3 +186,22 @@ def test_the_rate_of_a_level_is_the_best_one_at_its_budget() -> None:
 def test_arms_of_different_lengths_need_a_budget() -> None:
     with pytest.raises(SpecError, match="steps"):
         contrast("recipe", "FP (minilm, layers 2)", "FP", task="mnist")
+
+
+def test_at_equal_compute_an_arm_stops_earlier_between_two_of_its_budgets() -> None:
+    named = ("plane-minilm", "UP", "FP")
+    for budget, share, stopped in ((1600, 1.0, 1600), (1600, 0.5, 800), (400, 0.25, 100)):
+        found = at_equal_compute(*named, share, budget=budget)
+        assert found.first == pytest.approx(level("plane-minilm", "UP", budget=stopped).mean)
+        assert found.second == pytest.approx(level("plane-minilm", "FP", budget=budget).mean)
+        assert found.mean == pytest.approx(found.first - found.second)
+    whole, tuned = at_equal_compute(*named, 1.0), contrast(*named)
+    assert (whole.low, whole.high) == pytest.approx((tuned.low, tuned.high))
+    between = at_equal_compute(*named, math.sqrt(0.5)).first  # half of the way between two budgets, by the logarithm
+    assert between == pytest.approx(np.mean([level("plane-minilm", "UP", budget=at).mean for at in (800, 1600)]))
+
+
+@pytest.mark.parametrize(("share", "budget"), [(0.5, 50), (1.1, 1600)])
+def test_at_equal_compute_an_arm_must_be_reported_then(share: float, budget: int) -> None:
+    with pytest.raises(SpecError, match="50, 100, 200, 400, 800, 1600"):
+        at_equal_compute("plane-minilm", "UP", "FP", share, budget=budget)

@@ -8,7 +8,7 @@ import pytest
 
 from fpt.errors import SpecError
 from fpt.results.contrasts import cell_of
-from fpt.results.rate_ratio import last_losses, of_arms, rate_ratio, slope, slope_of_arms
+from fpt.results.rate_ratio import last_losses, of_arms, rate_ratio, slope, slope_in_steps, slope_of_arms
 from fpt.results.rate_ratio_simulated import Made, simulated, table
 
 GRID = 10.0 ** np.arange(-4.5, -1.4, 0.25)
@@ -182,3 +182,11 @@ def test_made_grids_have_three_rates_to_each_side_of_where_the_valley_was_though
     middles = np.log10([arm.columns[3] for arm in seen]) - np.tile([math.log10(2) - 3, -3], 50)
     assert {len(arm.columns) for arm in seen} == {7}
     assert 0.1 < np.abs(middles).max() <= 0.125
+
+
+def test_the_exponent_in_steps_has_the_models_as_its_unit():
+    exponents, steps = np.array([-0.3, -0.2, -0.1]), (125, 250, 1000)
+    found = slope_in_steps({at: 3 * at**exponents for at in steps})
+    assert (found.value, found.n, found.unit) == (pytest.approx(-0.2), 3, "exponent")
+    assert found.high - found.value == pytest.approx(4.302653 * 0.1 / math.sqrt(3))
+    assert math.isnan(slope_in_steps({at: at ** exponents[:2] for at in steps}).low)

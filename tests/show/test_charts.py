@@ -13,12 +13,12 @@ from fpt.errors import SpecError
 from fpt.models import ARMS
 from fpt.results import StudyCells, arms_of, baseline, contrast, floor, known_scores, level
 from fpt.results.rate_ratio import last_losses, rate_ratio
+from fpt.results.runs import rate_text
 from fpt.show import (
     PAIRS,
     Place,
     best_of,
     by_budget,
-    by_compute,
     by_rate,
     dots,
     explorer,
@@ -32,6 +32,8 @@ from fpt.show import (
     valleys,
 )
 from fpt.show.best_rates import rate_ratios_figure, valleys_figure
+from fpt.show.charts import cells_of
+from fpt.show.places import NONE, compute_figure
 from fpt.show.plot import LEGEND_LINE, nothing, words_of
 
 STUDY = "plane-minilm"
@@ -95,10 +97,8 @@ REFUSED = [
     ("arm with results in the study plane-minilm", lambda: dots(STUDY, ["FP", "XP"], "")),
     ("baseline of mnist", lambda: dots(STUDY, ["FP"], "", baselines=["a coin"])),
     ("'UX'", lambda: signs("laptop", "FP", "UX")),
-    ("'UX'", lambda: by_compute("laptop", {"UX": 1}, "")),
     ("arm with results in the study plane-minilm 'LP'", lambda: valleys("plane-minilm", ["LP", "UP"], "")),
     ("name one as `task`", lambda: signs(TASKS, "FP", "UP")),
-    ("name one as `task`", lambda: by_compute(TASKS, {"FP": 0.5, "UP": 1}, "")),
 ]
 
 
@@ -186,10 +186,15 @@ def test_every_pair_has_both_arms():
         assert set(place.cells("FP", "UP", "FR", "UR")) == {"FP", "UP", "FR", "UR"}
 
 
-def test_rates_to_try_stand_beside_the_best_ones():
-    row = rates_table({"laptop": LAPTOP}, {"FP": 3e-3, "UP": 3e-4}, "").frame.iloc[0]
-    assert (row["FP best at"], row["UP best at"]) == ("3e-3", "3e-4")
-    assert {"FP at 3e-3, points", "UP usable, decades"} <= set(row.index)
+def test_best_rates_stand_beside_those_of_an_eighth_of_the_steps():
+    pixel, pilot = "digits by pixel, tiny-lm, 1,500", {"task, model, steps": "a pilot", "frozen": "1e-3"}
+    table = rates_table({pixel: PAIRS[pixel]}, {"FP": "frozen", "LP": "LoRA"}, "", [pilot]).frame
+    assert table.to_dict("records") == [
+        {"task, model, steps": pixel, "layers": "4", "batch": "8", "frozen": "3e-3 (1e-2)"},
+        {"task, model, steps": "a pilot", "layers": NONE, "batch": NONE, "frozen": "1e-3"},
+    ]
+    place = PAIRS[pixel]
+    assert [rate_text(place.level("FP", budget=steps).rate) for steps in (1500, 94)] == ["3e-3", "1e-2"]
 
 
 def test_signs_are_those_of_the_contrasts():
@@ -203,7 +208,7 @@ def test_signs_are_those_of_the_contrasts():
 
 
 def test_compute_scales_the_budget():
-    data = by_compute("laptop", {"FP": 0.5, "UP": 1}, "").figure.data
+    data = compute_figure(cells_of("laptop", ("FP", "UP")), {"FP": 0.5, "UP": 1}).data
     assert data is not None
     frozen = data[data["arm"] == "FP"]
     assert (frozen["compute"] == 0.5 * frozen["budget"]).all()
@@ -323,6 +328,7 @@ def test_no_ratio_is_drawn_outside_of_the_panel(cells, monkeypatch) -> None:
 
 
 def test_compute_is_counted_in_steps_of_the_arm_that_is_the_unit() -> None:
-    shown = by_compute("smollm2", {"FP (layers 4)": 0.5, "UP (layers 4)": 1}, "", task="mnist").figure
+    shares = {"FP (layers 4)": 0.5, "UP (layers 4)": 1}
+    shown = compute_figure(cells_of("smollm2", shares, task="mnist"), shares)
     assert shown.axes[0].get_xlabel() == "compute, in steps of unfrozen pretrained (4 layers)"
     assert "frozen pretrained (4 layers) " in shown.get_label()

@@ -1,0 +1,49 @@
+"""What ways of training on labelled texts reached: against pandas, on the sweeps that are published."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fpt.results.texts import WAYS, Setting, linear, probes, tried
+
+TASK, FEW = "banking77", Setting(10, 481)
+
+
+def test_a_way_of_training_is_read_at_the_rate_of_the_best_mean_macro_accuracy() -> None:
+    full = tried(TASK)[FEW]["WP"]
+    folder = full.arm.folder
+    answers = pd.read_parquet(folder / "answers.parquet").query("part == 'validation'")
+    right = answers.assign(right=answers["predicted"] == answers["target"])
+    macro = right.groupby(["learning_rate", "seed", "target"])["right"].mean().groupby("learning_rate").mean()
+    assert full.rate == macro.idxmax()
+    runs = pd.read_parquet(folder / "runs.parquet").set_index(["learning_rate", "seed"])["test_accuracy"]
+    assert full.level().value == pytest.approx(100 * runs[full.rate].mean())
+    assert full.level(1e-3).value == pytest.approx(100 * runs[1e-3].mean())
+
+
+def test_the_lead_over_the_probe_is_paired_by_seed_and_text() -> None:
+    full, probe = tried(TASK)[FEW]["WP"], probes(TASK)[10]
+    found = full.over_probe()
+    assert found.value == pytest.approx(full.level().value - probe.level().value)
+    assert (found.first, found.second) == pytest.approx((full.level().value, probe.level().value))
+    apart = full.arm.right(full.rate) - probe.arm.right(probe.rate)
+    assert found.seed_variance == pytest.approx(1e4 * apart.mean(axis=1).var() / len(apart))
+    assert found.high - found.low < full.level().high - full.level().low
+
+
+def test_settings_come_with_few_labels_first_and_ways_from_the_cheapest_on(root: Path) -> None:
+    found = tried(TASK, root)
+    assert list(found) == sorted(found, key=lambda each: (each.labels or 1e9, each.steps))
+    for setting, ways in found.items():
+        assert list(ways) == [way for way in WAYS if way in ways]
+        assert all(each.probe is probes(TASK, root)[setting.labels].arm for each in ways.values())
+    assert not tried("mnist", root)
+
+
+def test_a_setting_says_what_trains() -> None:
+    assert [str(Setting(10, 481)), str(Setting(0, 1407))] == ["10 labels a class, 481 steps", "all labels, 1,407 steps"]
+
+
+def test_the_classifier_without_a_model_is_that_of_as_many_labels() -> None:
+    assert linear(TASK, 10).share < linear(TASK, 30).share < linear(TASK).share
