@@ -24,7 +24,7 @@ PAGES_OF_RESULTS = [path for path in CHAPTERS if path.stem in RESULTS]
 # A result has a unit. Levels of the statistics, margins and shares of the design may be named.
 TYPED = re.compile(r"\d+(?:\.\d+)?\s*(?:%|points?\b|percent\b)")
 DESIGN = {"95%", "90%", "80%", "5%", "2.5%", "10%", "1 point", "2 points", "30 points", "20 points", "100%", "0 points"}
-MOST_WORDS, LONGEST = 1200, 30
+MOST_WORDS, LONGEST = 1200, 40
 
 
 def prose(chapter: Path) -> str:
