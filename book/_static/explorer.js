@@ -22,14 +22,17 @@
     "?": ", undecided, as the one behind is at an end of its grid",
   };
   const LOOK_SAID = {
-    [SURE]: ", significant for the whole plane", [UNSURE]: ", not significant for the whole plane", [OPEN]: "",
+    [SURE]: ", clear also when corrected for all rates and steps",
+    [UNSURE]: ", not clear when corrected for all rates and steps", [OPEN]: "",
   };
   const LOOK_OF_CELL = { [SURE]: ", significant", [UNSURE]: "", [OPEN]: ", undecided" };
   const FIRST_RATE = "1e-3";  // what both papers argue about
   const FIRST_ARMS = "FP,UP";
   const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };  // right, up
-  const CORNERS = {  // of a mark as matplotlib draws it: square, triangle, diamond
+  const CORNERS = {  // of a mark as matplotlib draws it: square, triangles, diamonds, pentagon
     s: [[-4, -4], [4, -4], [4, 4], [-4, 4]], "^": [[-5, 4], [5, 4], [0, -5]], D: [[-5, 0], [0, -5], [5, 0], [0, 5]],
+    v: [[-5, -4], [5, -4], [0, 5]], d: [[-4, 0], [0, -6], [4, 0], [0, 6]],
+    p: [[0, -5], [5, -1.5], [3, 4.5], [-3, 4.5], [-5, -1.5]],
   };
 
   // --- the address

@@ -20,7 +20,7 @@ from fpt.errors import SpecError
 from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import LINEAR, known_scores
 from fpt.results.contrasts import arms_of, cell_of
-from fpt.results.estimate import PERCENT, number_text
+from fpt.results.estimate import PERCENT, Estimate, number_text
 from fpt.results.runs import rate_text
 from fpt.show import plot
 from fpt.show.explore import picture
@@ -135,6 +135,9 @@ class Beside(Arm):
 
     def collapsed(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[bool]":
         return self.probe.collapsed()
+
+    def estimate(self, at: str | float = TUNED, budget: int | None = None, noise: float = 0.0) -> Estimate:
+        return self.probe.estimate(noise=noise)
 
     def right(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
         return self.probe.right()
