@@ -34,7 +34,7 @@ PROCESSES ?= 2
 # One thing at a time, also under `make -j`: sweeps and book share the cores by themselves.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help report study book compare site pdf guards links test lint unit test-book built-book read-book \
+.PHONY: help report study book compare site pdf picture guards links test lint unit test-book built-book read-book \
   test-all install clean
 
 help:  ## this list
@@ -67,6 +67,9 @@ pdf: book  ## the opening page, the advice and the map as PDF in dist/ (needs Ch
 	  "$(CHROMIUM)" --headless --no-sandbox --disable-gpu --no-pdf-header-footer --virtual-time-budget=10000 \
 	    --print-to-pdf="$(CURDIR)/dist/$$page.pdf" "file://$(CURDIR)/book/_build/html/book/$$page.html" || exit 1; \
 	done
+
+picture: $(STAMP)  ## draw the picture of README.md anew from the published results
+	$(BIN)/python -m fpt.show.picture
 
 guards: $(STAMP)  ## list the sentences of the book that no longer hold, without building it
 	$(BIN)/python -m fpt.show.guards book/*.md

@@ -2,11 +2,12 @@
 // Every number and interval was computed by fpt.results and lies in the page as JSON; here it is only placed.
 // fpt/show/explore.py says what a setup holds.
 // An address chooses too: #study=plane-digits&task=digits&arms=UR,FP&rate=3e-3&budget=750. It needs only study. It
-// follows what the reader chooses, and then has a model too.
+// follows what the reader chooses, and then has a model too. A small explorer (book/freeze.md) has one setup, its chart
+// and the sliders, and no part in the address.
 //
 // A choice is { setup, pair, budgetPlace, ratePlace }; the places are those in the setup's lists of budgets and rates.
-// The explorer is { setups, view, choice }: all that can be chosen, its elements, and what is chosen. An event puts a
-// new choice there, then shows it, then puts it into the address.
+// The explorer is { setups, view, choice, small }: all that can be chosen, its elements, and what is chosen. An event
+// puts a new choice there, then shows it, then puts it into the address.
 (() => {
   "use strict";
 
@@ -21,14 +22,17 @@
     "?": ", undecided, as the one behind is at an end of its grid",
   };
   const LOOK_SAID = {
-    [SURE]: ", significant for the whole plane", [UNSURE]: ", not significant for the whole plane", [OPEN]: "",
+    [SURE]: ", clear also when corrected for all rates and steps",
+    [UNSURE]: ", not clear when corrected for all rates and steps", [OPEN]: "",
   };
   const LOOK_OF_CELL = { [SURE]: ", significant", [UNSURE]: "", [OPEN]: ", undecided" };
   const FIRST_RATE = "1e-3";  // what both papers argue about
   const FIRST_ARMS = "UP,FP";
   const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };  // right, up
-  const CORNERS = {  // of a mark as matplotlib draws it: square, triangle, diamond
+  const CORNERS = {  // of a mark as matplotlib draws it: square, triangles, diamonds, pentagon
     s: [[-4, -4], [4, -4], [4, 4], [-4, 4]], "^": [[-5, 4], [5, 4], [0, -5]], D: [[-5, 0], [0, -5], [5, 0], [0, 5]],
+    v: [[-5, -4], [5, -4], [0, 5]], d: [[-4, 0], [0, -6], [4, 0], [0, 6]],
+    p: [[0, -5], [5, -1.5], [3, 4.5], [-3, 4.5], [-5, -1.5]],
   };
 
   // --- the address
@@ -178,14 +182,14 @@
     slider.input.setAttribute("aria-valuetext", words);
   }
 
-  /** All elements that a choice fills. `cells` are the buttons of the plane, new for every pair. */
-  function elements() {
+  /** All elements that a choice fills; ids begin alike. `cells` are the buttons of the plane, new for every pair. */
+  function elements(name) {
     return {
-      task: listControl("explorer-task", "Task"),
-      model: listControl("explorer-model", "Model and study"),
-      pair: listControl("explorer-pair", "Compare"),
-      budget: sliderControl("explorer-budget", "Budget"),
-      rate: sliderControl("explorer-rate", "Learning rate"),
+      task: listControl(`${name}-task`, "Task"),
+      model: listControl(`${name}-model`, "Model and study"),
+      pair: listControl(`${name}-pair`, "Compare"),
+      budget: sliderControl(`${name}-budget`, "Budget"),
+      rate: sliderControl(`${name}-rate`, "Learning rate"),
       said: html("p", { class: "said", role: "status" }),
       chartHead: html("figcaption"),
       chart: svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group" }),
@@ -211,6 +215,14 @@
     };
     narrow.addEventListener("change", placeMap);
     placeMap();
+  }
+
+  /** Puts those of a small explorer there: the chart, and sliders where there is something to move. */
+  function arrangeSmall(root, view, setup) {
+    const sliders = [view.rate, view.budget].filter((_, place) => [setup.rates, setup.budgets][place].length > 1);
+    const controls = html("div", { class: "controls" }, ...sliders.map((each) => each.block));
+    const head = html("p", { class: "head" }, `${setup.task}, ${setup.model}`);
+    root.append(head, html("figure", {}, view.chartHead, view.chart, view.legend), controls, view.said, view.about);
   }
 
   // --- drawing: in words
@@ -397,6 +409,7 @@
   function choose(explorer, choice, show) {
     explorer.choice = choice;
     show(explorer);
+    if (explorer.small) return;
     history.replaceState(null, "", addressOf(choice));  // not a step for the browser's way back, nor a hashchange
   }
 
@@ -477,13 +490,16 @@
   // --- start
 
   function start(root, setups) {
-    const explorer = { setups, view: elements(), choice: firstChoice(setups[0], FIRST_ARMS) };
-    arrange(root, explorer.view);
+    const small = root.classList.contains("small"), view = elements(small ? `explorer-${setups[0].study}` : "explorer");
+    const explorer = { setups, view, choice: firstChoice(setups[0], FIRST_ARMS), small };
+    if (small) arrangeSmall(root, view, setups[0]);
+    else arrange(root, view);
     fill(explorer.view.task.input, tasksOf(setups), 0);
     listenToControls(explorer);
     listenToChart(explorer.view.chart);
     listenToPlane(explorer);
     showTask(explorer);
+    if (small) return;
     follow(root, explorer);
     addEventListener("hashchange", () => follow(root, explorer));
   }
@@ -491,6 +507,7 @@
   function begin() {
     for (const root of document.querySelectorAll(".fpt-explorer")) {
       start(root, JSON.parse(root.querySelector("script").textContent));
+      root.closest(".fpt-picture")?.classList.add("moves");  // in the place of what stands still
     }
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);

@@ -17,7 +17,7 @@ from fpt.results.cells import StudyCells
 from fpt.results.estimate import percent
 from fpt.results.runs import SETUP, rate_text
 from fpt.results.stats import SIGNIFICANCE
-from fpt.show.html import Page, paragraph
+from fpt.show.html import CaptionedFigure, Page, paragraph
 from fpt.show.names import model, title
 from fpt.show.plot import named
 from fpt.sweeps.spec import SweepSpec
@@ -42,8 +42,13 @@ def setups(studies: Iterable[StudyCells], every: bool = False) -> dict[str, dict
     found: dict[str, dict[str, Arm]] = {}
     for study in studies:
         several = {words: cells for words, cells in _grouped(study, every).items() if len(cells) > 1}
-        found |= {f"{name} ({study.name})": several[words] for words, name in _setup_names(several).items()}
+        found |= {f"{name} ({study.name})": _ordered(several[words]) for words, name in _setup_names(several).items()}
     return found
+
+
+def _ordered(cells: Mapping[str, Arm]) -> dict[str, Arm]:
+    """The four arms as Rothermel et al. name them, then others."""
+    return {arm: cells[arm] for arm in dict.fromkeys([*SHORT.values(), *cells]) if arm in cells}
 
 
 def _grouped(study: StudyCells, every: bool) -> dict[tuple[str, ...], dict[str, Arm]]:
@@ -99,16 +104,31 @@ def explorer(found: Setups, first: str = "") -> Page:
         runs = sum(len(cell.rates) * cell.seeds for cell in cells.values())
         return next(iter(cells.values())).study != first, -runs
 
-    ordered = sorted(found.items(), key=lambda each: place(each[1]))
-    # Escaped, so that nothing in it ends the element.
-    data = json.dumps([_setup(name, cells) for name, cells in ordered], allow_nan=False).replace("<", "\\u003c")
-    script = f'<script type="application/json">{data}</script>'
-    return Page(['<div class="fpt-explorer">', script, f"<noscript>{paragraph(WITHOUT)}</noscript></div>"])
+    ordered = {name: _in_order(cells) for name, cells in sorted(found.items(), key=lambda each: place(each[1]))}
+    without = f"<noscript>{paragraph(WITHOUT)}</noscript>"
+    return Page(['<div class="fpt-explorer">', _data(ordered), without, "</div>"])
+
+
+def _in_order(cells: Mapping[str, Arm]) -> dict[str, Arm]:
+    return {arm: cells[arm] for arm in ORDER if arm in cells}
+
+
+def picture(found: Setups, still: CaptionedFigure) -> Page:
+    """A small explorer for each setup, beside each other: a chart and its sliders. Where scripts are off, and on paper,
+    a figure that stands still is in their place. A pair of arms is in the order of its setup."""
+    small = (f'<div class="fpt-explorer small">{_data({name: cells})}</div>' for name, cells in found.items())
+    return Page(['<div class="fpt-picture">', *small, still, "</div>"])
+
+
+def _data(found: Setups) -> str:
+    """The setups for the script, escaped, so that nothing in it ends the element."""
+    data = json.dumps([_setup(name, cells) for name, cells in found.items()], allow_nan=False).replace("<", "\\u003c")
+    return f'<script type="application/json">{data}</script>'
 
 
 def _setup(name: str, cells: Mapping[str, Arm]) -> dict[str, Any]:
     """One model on one task in one study, by arm and by pair of arms."""
-    arms = {arm: cells[arm] for arm in ORDER if arm in cells}
+    arms = dict(cells)
     first = next(iter(arms.values()))
     task, backbone = title(first.task), model(first.fields["backbone"])
     rest = name.removeprefix(task)

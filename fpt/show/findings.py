@@ -18,7 +18,7 @@ from fpt.claims.words import HOLDS, HOLDS_NOT
 from fpt.errors import check_known
 from fpt.papers import claim, finding, findings, paper_of, printed_ranges, table
 from fpt.papers.schema import KINDS, Claim, Finding, Rule
-from fpt.results.estimate import EXPONENT, IN_WORDS, MINUS, NATS, POINTS, TIMES, Estimate, number_text, rounded
+from fpt.results.estimate import EXPONENT, MINUS, NATS, POINTS, TIMES, Estimate, rounded
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure, Page, Table, explained
 from fpt.show.names import model, title
@@ -168,56 +168,6 @@ def whose(paper: str) -> str:
     """A paper as a sentence names it: Lu et al."""
     authors = paper_of(paper).authors.split(", ")
     return f"{authors[0].split()[-1]}{' et al.' * (len(authors) > 1)}" if authors[0] else paper_of(paper).title
-
-
-def findings_table(*ids: str, rows: pd.DataFrame | None = None) -> Table:
-    """A row a finding: the question, what the papers print and what we measured (points), the counts, the word, and
-    whether runs were made for it.
-
-    `ids`: which ones, in this order; all, if none is named. The question leads to its place on the page of claims.
-    Raises SpecError for an unknown finding.
-    """
-    rows = verdict_rows() if rows is None else rows
-    names, said, lines = ids or tuple(findings()), verdicts_by_id(rows), []
-    made_for = rows[(rows["pair"] == "") & (rows["claim"] == "")].set_index("finding")["planned"]
-    for name in names:
-        asked = finding(name)
-        check_known("finding with a verdict", name, said, "fpt judge writes the verdicts")
-        lines.append(
-            {
-                "question": asked.question,
-                "papers": _printed(asked),
-                "ours (points, unless named)": _measured(pairs_of(name, rows)),
-                "pairs": said[name].counts if asked.read == "" else "",
-                "verdict": said[name].word,
-                "remark": STEPS_MATTER if _of_finding(name, rows)["other_steps"].any() else "",
-                MADE_FOR: made_for[name],
-            }
-        )
-    return Table(pd.DataFrame(lines), links=[f"claims.html#finding-{name}" for name in names])
-
-
-def _printed(finding: Finding) -> str:
-    ranges = printed_ranges(finding).items()
-    return "; ".join(f"{whose(paper)} {_range(low, high)}" for paper, (low, high) in ranges)
-
-
-def _measured(rows: pd.DataFrame) -> str:
-    """The counted contrast with its interval; of several pairs the least and the largest."""
-    counted = rows[rows["role"] == SPEAKS]
-    if counted.empty:
-        return ""
-    shown = counted.sort_values("estimate")
-    if len(shown) == 1:
-        return _in_a_column(shown.iloc[0].to_dict())
-    least, most = (_estimate(shown.iloc[at].to_dict()) for at in (0, -1))
-    between = _range(least.value, most.value, least.unit)
-    return between if least.unit == POINTS else IN_WORDS[least.unit].format(between)
-
-
-def _range(low: float, high: float, unit: str = POINTS) -> str:
-    """From the least to the largest."""
-    return " to ".join(number_text(each, unit, signed=low < 0) for each in (low, high))
 
 
 def cards() -> Page:

@@ -10,9 +10,8 @@ from typing import Any
 import pandas as pd
 
 from fpt.claims.planes import plane_table, plane_tests, sign_of
-from fpt.results.arm import TUNED, Arm
+from fpt.results.arm import Arm
 from fpt.results.baselines import LINEAR, floor, known_scores
-from fpt.results.cells import NOT_RUN_YET
 from fpt.results.contrasts import Contrast, Level, arms_of, cell_of, contrast, level
 from fpt.results.estimate import percent
 from fpt.results.runs import rate_text
@@ -76,46 +75,11 @@ PAIRS = {  # the longest published training of all four arms on each task and mo
 }
 
 
-def leads_table(places: Mapping[str, Place], arms: Mapping[str, str], rate: float, caption: str) -> Table:
-    """A row a place: the levels of two arms and the lead, both at one rate and each at its own; and what to beat.
-
-    `arms`: the two arms and what the table calls them. Percent and points of test accuracy after the last step. An arm
-    that is not published leaves its level empty. To beat: a linear classifier where there is one, else the best guess
-    that reads only a part of the input.
-    """
-    words = " / ".join(arms.values())
-    rows = []
-    for name, place in places.items():
-        row = {"task, model, steps": name}
-        for at, head in ((rate, f"at {rate_text(rate)}"), (TUNED, "tuned")):
-            row |= {f"{words} {head}, %": _levels(place, arms, at), f"leads {head}, points": _lead(place, arms, at)}
-        rows.append(row | {"to beat, %": to_beat(place, arms)})
-    return Table(pd.DataFrame(rows), caption)
-
-
 def to_beat(place: Place, arms: Iterable[str]) -> str:
     """In percent: a linear classifier where there is one, else the best guess that reads only a part of the input."""
     variant = next((cell.variant for cell in place.cells(*arms).values()), "paper")
     known = known_scores(place.task, variant)
     return percent(known[LINEAR].share if LINEAR in known else floor(place.task, variant))
-
-
-def _levels(place: Place, arms: Iterable[str], at: str | float) -> str:
-    found = place.cells(*arms)
-    shown = [percent(found[arm].values(at).mean()) if arm in found else NONE for arm in arms]
-    return " / ".join(shown)
-
-
-def _lead(place: Place, arms: Mapping[str, str], at: str | float) -> str:
-    """Who leads and by how much, in the direction of the one that leads; an open lead has the sign of the first."""
-    first, second = arms
-    if len(place.cells(first, second)) < len(arms):
-        return NOT_RUN_YET
-    found = place.contrast(first, second, at=at)
-    if found.open:
-        return f"open, {found.cell}"
-    leader, lead = (first, found) if found.value > 0 else (second, -found)
-    return f"{arms[leader]} by {lead.cell}"
 
 
 def rates_table(

@@ -540,6 +540,33 @@ def test_it_is_left_out_on_paper_and_a_line_stands_for_it_without_scripts(explor
         assert browser.execute_script(MOVES) == [False, True, True]
 
 
+STILL = """
+const shown = (of) => [...document.querySelectorAll(of)].map((each) => each.getBoundingClientRect().height > 50);
+return [shown(".fpt-picture > figure.fpt"), shown(".fpt-picture .small")];
+"""
+
+
+def test_the_picture_of_the_first_page_moves_where_it_can(browser: webdriver.Chrome, html: Path) -> None:
+    """Each panel by itself; on paper and without scripts it is a figure."""
+    wide(browser, WIDE)
+    browser.get((html / "book/freeze.html").as_uri())
+    panels = browser.find_elements(By.CSS_SELECTOR, ".fpt-explorer.small")
+    before = [panel.find_element(By.CLASS_NAME, "said").text for panel in panels]
+    assert [text.startswith("At learning rate 1e-3 after ") for text in before] == [True, True]
+    panels[1].find_element(By.CSS_SELECTOR, "input[id$=-rate]").send_keys(Keys.END)
+    after = [panel.find_element(By.CLASS_NAME, "said").text for panel in panels]
+    assert (after[0], after[1] != before[1]) == (before[0], True)
+    assert browser.execute_script("return location.hash") == ""
+    assert browser.execute_script(STILL) == [[False], [True, True]]
+    try:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        assert browser.execute_script(STILL) == [[True], [False, False]]
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    with without_scripts(browser):
+        assert browser.execute_script(STILL) == [[True], [False, False]]
+
+
 # --- the claims
 
 

@@ -10,12 +10,11 @@ from bs4 import BeautifulSoup
 from fpt.claims.verdicts import COLUMNS, FLOORED, ROBUSTNESS, SPEAKS
 from fpt.errors import SpecError
 from fpt.papers import claims, findings, printed_ranges
-from fpt.show import cards, findings_table, forest, word
+from fpt.show import cards, forest, word
 from fpt.show.findings import evidence_table, pairs_of, rule_words, verdict_rows
 from fpt.show.said import said
 
 ID = "train-all"
-OURS = "ours (points, unless named)"
 
 
 def _row(pair: str, role: str, estimate: float, **other: object) -> dict[str, object]:
@@ -84,22 +83,6 @@ def test_a_figure_of_every_unit_describes_itself() -> None:
         assert forest(name, "What to see.", rows).figure.get_label()
 
 
-def test_the_table_has_a_row_a_finding_with_its_word_and_address() -> None:
-    table, rows = findings_table(), verdict_rows()
-    assert list(table.frame["question"]) == [finding.question for finding in findings().values()]
-    assert table.links == [f"claims.html#finding-{name}" for name in findings()]
-    summaries = rows[(rows["pair"] == "") & (rows["claim"] == "")].set_index("finding")
-    assert list(table.frame["verdict"]) == [summaries["word"][name] for name in findings()]
-    assert list(table.frame["made for it"]) == [summaries["planned"][name] for name in findings()]
-    assert list(findings_table("cliff", ID).frame["question"]) == [findings()[each].question for each in ("cliff", ID)]
-
-
-def test_ours_is_one_interval_or_the_range_over_pairs(made: pd.DataFrame) -> None:
-    assert list(findings_table(ID, rows=made).frame[OURS]) == ["\u22124.0 to +5.0"]
-    one = made[(made["pair"] == "") | (made["estimate"] == 2.0)]
-    assert list(findings_table(ID, rows=one).frame[OURS]) == ["2.0 (1.0 to 3.0)"]
-
-
 def test_a_word_goes_into_prose(made: pd.DataFrame) -> None:
     found = word(ID, made)
     assert (str(found), found.word, found.counts) == ("holds here (3 for)", "holds here", "3 for")
@@ -110,10 +93,6 @@ def test_a_word_goes_into_prose(made: pd.DataFrame) -> None:
 def test_a_word_that_depends_on_steps_carries_a_badge(made: pd.DataFrame) -> None:
     told = "open after 400 in short"
     moved = made.assign(other_steps=made["other_steps"].where(made["study"] != "made", told))
-    assert list(findings_table(ID, "cliff", rows=made).frame.columns) == [
-        each for each in findings_table(ID, "cliff", rows=moved).frame.columns if each != "remark"
-    ], "nothing is shown where no word moves"
-    assert list(findings_table(ID, "cliff", rows=moved).frame["remark"]) == ["depends on steps", ""]
     evidence = evidence_table(moved[moved["pair"] != ""])
     assert set(evidence.frame["other studies"]) == {f"depends on steps: {told}", ""}
     (badge, *_) = BeautifulSoup(evidence._repr_html_(), "html.parser").select("abbr.fpt-badge")
@@ -170,23 +149,16 @@ def test_a_rule_with_two_bounds_names_both() -> None:
 
 
 def test_unknown_names_are_refused(made: pd.DataFrame) -> None:
-    for ask in (lambda: forest("nothing", "", made), lambda: word("Z-99", made), lambda: findings_table("nothing")):
+    for ask in (lambda: forest("nothing", "", made), lambda: word("Z-99", made)):
         with pytest.raises(SpecError, match="unknown"):
             ask()
-    with pytest.raises(SpecError, match="fpt judge writes the verdicts"):
-        findings_table("cliff", rows=made[made["finding"] != "cliff"])
 
 
-def test_a_table_of_ratios_and_nats_counts_as_a_page_does(made: pd.DataFrame) -> None:
+def test_a_table_of_nats_counts_as_a_page_does() -> None:
     """The file has four digits of what a page prints in full: halves go away from zero in both."""
     of_nats = [_row("tiny-lm/digits", SPEAKS, 0.1465, unit="nats", low=0.05, high=0.2)]
     (shown,) = evidence_table(pd.DataFrame(of_nats)).frame["estimate (95% interval)"]
     assert shown.startswith("0.147 nats")
-    ratios = made[made["estimate"] != -4.0].assign(unit="decades")
-    assert list(findings_table(ID, rows=ratios).frame[OURS]) == ["100 to 100,000 times"]
-    nats, exponents = (made[made["estimate"] != -4.0].assign(unit=unit) for unit in ("nats", "exponent"))
-    assert list(findings_table(ID, rows=nats).frame[OURS]) == ["2.000 to 5.000 nats"]
-    assert list(findings_table(ID, rows=exponents).frame[OURS]) == ["exponent 2.00 to 5.00"]
 
 
 def test_a_ratio_is_shown_as_times(made: pd.DataFrame) -> None:
