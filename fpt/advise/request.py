@@ -125,11 +125,8 @@ def request(
     model = _model_of(backbone, root)
     if tasks.own_kind(task) == "csv":
         given = _reading(task, model, given, root)
-    title = name or re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-").lower()
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", title):
-        raise SpecError(f"{name or data}: letters a to z, digits, - and _ name a study; give such a name by --name")
     return Request(
-        title,
+        title_of(data, name),
         task,
         given,
         model,
@@ -139,6 +136,14 @@ def request(
         named=bool(arms),
         steps=steps,
     )
+
+
+def title_of(data: str, name: str | None) -> str:
+    """NAME of the study advise-NAME. Raises SpecError for what cannot name one."""
+    title = name or re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-").lower()
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", title):
+        raise SpecError(f"{name or data}: letters a to z, digits, - and _ name a study; give such a name by --name")
+    return title
 
 
 def _task_of(data: str, root: Path) -> str:

@@ -33,7 +33,7 @@ from fpt.cli.show import (
     total_text,
 )
 from fpt.errors import FptError, SpecError
-from fpt.files import check_writable, study_folder, write_atomically
+from fpt.files import check_writable, study_folder, workspace_around, write_atomically
 from fpt.sweeps import engines, ledger
 from fpt.sweeps import publish as publishing
 from fpt.sweeps.engines import local, ray
@@ -81,7 +81,7 @@ def main(
 
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A folder below runs/ that holds a study.yaml.")]
-Root = Annotated[Path | None, typer.Option("--root", help="The folder with runs/ and notebooks/ (default: nearest).")]
+Root = Annotated[Path | None, typer.Option("--root", help="The workspace, with runs/STUDY/study.yaml: else nearest.")]
 Only = Annotated[str | None, typer.Option("--only", metavar="ID", help="Only this table, figure or sweep ('mnist.*').")]
 
 
@@ -95,6 +95,17 @@ def opened(name: str, root: Path | None) -> Iterator[Study]:
 def log(line: str) -> None:
     """Print a line about the work, without markup."""
     console.print(line, markup=False)
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="It is made where it is not there.")] = Path(),
+    name: Annotated[str, typer.Option(metavar="STUDY", help="Of the study.")] = "first",
+) -> None:
+    """Begin a workspace: write a small study that runs on this machine as it is. Nothing is downloaded."""
+    from fpt.cli.begin import begin
+
+    log(f"written: {begin(folder, name)}; `fpt run {name}` trains it")
 
 
 @app.command()
@@ -345,7 +356,7 @@ def advise(
     minutes: Annotated[float, typer.Option(min=0.1, max=10_000, help="How long it may take.")] = 10.0,
     target: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of a table: the column of classes.")] = None,
     tolerance: Annotated[float, typer.Option(min=0.01, max=100, help="Points of accuracy that do not matter.")] = 1.0,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Of the study, runs/advise-NAME.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Of the study, advise-NAME.")] = None,
     size: Annotated[
         int | None, typer.Option(min=1, max=LONGEST_SIDE, help="Of images: the side to which they are resized.")
     ] = None,
@@ -366,14 +377,15 @@ def advise(
     """Should you freeze? Train frozen, LoRA and full on your data for some minutes, and say which arm to take and why.
 
     Texts are read by the tokenizer of --backbone hub:FOLDER and its embeddings, which stay frozen; without a tokenizer
-    there, as bytes. It writes an ordinary study, runs/advise-NAME, that `fpt run` can run again. If it was killed,
-    start it again.
+    there, as bytes. It writes an ordinary study, runs/advise-NAME, that `fpt run` can run again: in the workspace, or
+    where there is none in a new one, ./fpt-advise-NAME. If it was killed, start it again.
     """
     from fpt.advise.report import finished
-    from fpt.advise.request import request
+    from fpt.advise.request import request, title_of
     from fpt.advise.work import Work
 
-    place = ledger.workspace(root)
+    here = root is None and workspace_around(Path.cwd()) is None
+    place = Path(f"fpt-advise-{title_of(data, name)}") if here else ledger.workspace(root)
     options = {"target": target, "size": size, "patch": patch, "white": white, "padded": padded or None}
     options |= {"tokenizer": tokenizer, "tokens": tokens}
     wanted = request(
@@ -381,6 +393,9 @@ def advise(
     )
     say = _nothing if as_json else log
     say(f"reading {data}, and building {len(wanted.arms)} arms of {backbone}")
+    if here:
+        (place / "runs").mkdir(parents=True, exist_ok=True)
+        say(f"there is no workspace here: {place} is one, and all that follows lies in it")
     with contextlib.chdir(place):
         Work(wanted, say, None if as_json else SweepBars).run()
         found = finished(wanted)
@@ -476,6 +491,7 @@ def doctor(root: Root = None) -> None:
     from fpt.cli.doctor import findings
 
     columns = ("what", "found", "how to get it")
-    with contextlib.chdir(ledger.workspace(root)):
+    place = ledger.workspace(root) if root else workspace_around(Path.cwd()) or Path()
+    with contextlib.chdir(place):
         table = table_of("this machine", columns, findings())
     console.print(table)

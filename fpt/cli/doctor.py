@@ -34,8 +34,9 @@ def _machine() -> Iterator[Finding]:
     yield "cores", str(cores()), ""
     memory = psutil.virtual_memory()
     yield "memory", f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free", ""
-    lacking = "" if os.access("runs", os.W_OK) else "not writable"
-    yield "results folder", f"{shutil.disk_usage('runs').free / 2**30:.1f} GiB free", lacking
+    runs = Path("runs") if Path("runs").is_dir() else Path()
+    lacking = "" if os.access(runs, os.W_OK) else "not writable"
+    yield "results folder", f"{shutil.disk_usage(runs).free / 2**30:.1f} GiB free", lacking
 
 
 def _data(folder: Path) -> Iterator[Finding]:

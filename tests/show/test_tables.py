@@ -8,6 +8,7 @@ from typing import Any
 import committed
 import pytest
 import synthetic
+from small_studies import workspace
 
 from fpt.errors import SpecError
 from fpt.papers import claims, papers
@@ -134,7 +135,7 @@ def root(tmp_path: Path) -> Path:
 
     html = {"data": {"text/html": ["<table>", "</table>"]}}
     cells = [cell("words", {"text": "hello"}), cell("table", {"text": "before"}, html), {"metadata": {}}]
-    (tmp_path / "runs").mkdir()
+    workspace(tmp_path, notebooks=False)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks/one.ipynb").write_text(json.dumps({"cells": cells}))
     return tmp_path
