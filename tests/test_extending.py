@@ -17,8 +17,9 @@ import fpt
 from fpt import papers
 from fpt.claims.judge import every_question, judged
 from fpt.errors import SpecError
-from fpt.models import ARMS, BACKBONES, PARTS, POLICIES, TRANSFORMER, Backbone, Part, Treatment
+from fpt.models import ARMS, BACKBONES, POLICIES, TRANSFORMER, Backbone, Treatment
 from fpt.show import named_on_pages, plot
+from fpt.sweeps.spec import resolve
 from fpt.sweeps.study import load_study
 from fpt.sweeps.words import labels
 from fpt.tasks import TASKS, Entry
@@ -124,43 +125,57 @@ def test_an_arm_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("part", "pattern"),
+    ("listed", "pattern"),
     [
-        (Part(("layer_norm", "attention", "feed_forward", "recurrent"), names="bias$"), r"\.bias$"),
-        (Part(("layer_norm", "attention", "feed_forward"), layers=slice(-1, None)), r"\.h\.3\."),
-        (Part(("attention",), names=r"c_attn\.weight$", layers=slice(2)), r"\.h\.[01]\.attn\.c_attn\.weight$"),
+        ("biases", r"\.bias$"),
+        ("layers: last 1", r"\.h\.3\."),
+        ("layers: 1-2", r"\.h\.[12]\."),
+        ("'*.h.[01].attn.c_attn.weight'", r"\.h\.[01]\.attn\.c_attn\.weight$"),
     ],
-    ids=["biases", "the last layer", "two layers of one matrix"],
 )
-def test_a_policy_is_one_entry_and_keeps_the_contract(
-    part: Part, pattern: str, digits: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_trains_is_one_line_of_a_study_and_keeps_the_contract(
+    listed: str, pattern: str, digits: Task, tmp_path: Path
 ) -> None:
     """Which names train is written here without the package; then the checks that every arm passes."""
-    monkeypatch.setitem(PARTS, "piece", part)
-    monkeypatch.setitem(POLICIES, "mine", ("input", "output", "piece"))
-    template = fpt.models.build(digits, "tiny-lm", arm="mine-pretrained")
+    (tmp_path / "study.yaml").write_text(
+        f"defaults: {{{SHORT}, learning_rates: [1e-3], seeds: [0], compute_type: float32}}\n"
+        f"sweeps: [{{task: digits, init: pretrained, trainable: [output, {listed}, input]}}]\n"
+    )
+    (spec,) = load_study(tmp_path).sweeps
+    assert resolve({**dict(spec), "init": None, "trainable": None, "arm": spec.arm}).hash == spec.hash
+    template = fpt.models.build(digits, "tiny-lm", arm=spec.arm)
     inside = {name for name in template.shapes if re.search(pattern, name) and name.startswith("backbone.")}
     heads = {name for name in template.shapes if not name.startswith("backbone.")}
     assert set(template.trainable) == inside | heads
     assert inside
-    contract.only_the_named_parameters_change(digits, template, POLICIES["mine"])
+    contract.only_the_named_parameters_change(digits, template, spec.means.groups)
     contract.a_fleet_is_its_runs_one_at_a_time(digits, template, steps=2)
-    (tmp_path / "study.yaml").write_text(
-        f"defaults: {{{SHORT}, learning_rates: [1e-3], seeds: [0], compute_type: float32}}\n"
-        "sweeps: [{task: digits, arm: [mine-random, piece+output-pretrained]}]\n"
-    )
-    for spec in load_study(tmp_path).sweeps:
-        assert len(fpt.sweeps.run_sweep(spec, tmp_path / spec.folder_name).runs) == 1
+    assert len(fpt.sweeps.run_sweep(spec, tmp_path / spec.folder_name).runs) == 1
+    assert (tmp_path / spec.folder_name / "result.json").is_file()
 
 
-def test_a_part_of_which_a_model_has_nothing_is_refused_by_hand_and_named_of_a_policy(
+@pytest.mark.parametrize(
+    ("trainable", "named"),
+    [
+        (["output", "atention"], ("atention", "attention", "layers: last 2")),
+        (["output", "layers: lats 2"], ("lats 2", "layers: last 2")),
+        (["output", "layers: 7"], ("layers: 7", "tiny-lm")),
+        (["output", "*.key.*"], (r"*.key.*", "tiny-lm")),
+        (["output", {"layer": 2}], ("trainable", "layers")),
+    ],
+)
+def test_what_a_model_does_not_have_is_refused_by_name(trainable: Any, named: tuple[str, ...], digits: Task) -> None:
+    with pytest.raises(SpecError) as refusal:
+        spec = resolve({"task": "digits", "trainable": trainable, "learning_rates": [1e-3], "seeds": [0]})
+        fpt.models.build(digits, "tiny-lm", spec.init, spec.trainable)
+    assert all(each in str(refusal.value) for each in named)
+
+
+def test_a_part_of_which_a_model_has_nothing_is_named_of_a_policy(
     digits: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(PARTS, "piece", Part(("attention",), names="no such name"))
-    monkeypatch.setitem(POLICIES, "mine", ("output", "piece"))
-    assert fpt.models.build(digits, "tiny-lm", "random", "mine").absent == ("piece",)
-    with pytest.raises(SpecError, match="piece"):
-        fpt.models.build(digits, "tiny-lm", "random", ["output", "piece"])
+    monkeypatch.setitem(POLICIES, "mine", ("output", "*.key.*"))
+    assert fpt.models.build(digits, "tiny-lm", "random", "mine").absent == ("*.key.*",)
 
 
 def trained_groups(template: Any) -> set[str]:

@@ -5,6 +5,7 @@ tabulates or draws it reads it here. No torch.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from fnmatch import translate
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
@@ -39,12 +40,30 @@ class Part:
         return there and group in self.groups and re.search(self.names, name) is not None
 
 
+INSIDE = ("layer_norm", "attention", "feed_forward", "recurrent")  # groups of the layers
 PARTS: dict[str, Part] = {
+    "biases": Part(INSIDE, names="bias$"),  # BitFit's (Ben Zaken et al. 2022)
     "last_attention": Part(("attention",), layers=slice(-1, None)),  # Lu et al. 2021, Table 14
     # Whole groups under a name of their own, so that a policy is not the list of groups that published sweeps name
     "norm_weights": Part(("layer_norm",)),
     "token_table": Part((EMBEDDING,)),
 }
+LAYERS = re.compile(r"layers: (?:(first|last) ([1-9]\d*)|(\d+)(?:-(\d+))?)")  # last 2, 3, 0-2: the first layer is 0
+WILD = re.compile(r"[^+]*[*?\[][^+]*")  # a pattern of names, as *.attn.*
+FORMS = "or a selection of layers (layers: last 2, layers: first 1, layers: 0-2), or a pattern of names (*.attn.*)"
+
+
+def part(name: str) -> Part | None:
+    """What a list of groups means by a name that is no group: one of PARTS, the layers of `layers: last 2`, or the
+    parameters whose whole name, such as backbone.h.0.attn.c_attn.bias, fits a pattern. None for any other name."""
+    if name in PARTS:
+        return PARTS[name]
+    if found := LAYERS.fullmatch(name):
+        end, count, low, high = found.groups()
+        if end:
+            return Part(INSIDE, layers=slice(int(count)) if end == "first" else slice(-int(count), None))
+        return Part(INSIDE, layers=slice(int(low), int(high or low) + 1))
+    return Part(GROUPS, names=rf"\A{translate(name)}") if WILD.fullmatch(name) else None
 
 # Named choices of trainable groups and parts. A policy takes those that the backbone has.
 POLICIES: dict[str, tuple[str, ...]] = {
@@ -155,10 +174,10 @@ def arm(name: str) -> Treatment:
     groups = tuple(trainable.split("+"))
     if init in INITS and trainable in POLICIES:
         return Treatment(init, trainable, name, f"frozen {init}, {TOO[trainable]}" if trainable in TOO else name)
-    if init in INITS and all(group in nameable() for group in groups):
+    if init in INITS and all(is_nameable(group) for group in groups):
         return Treatment(init, groups, name, name)
     forms = f"Or by letters ({', '.join(entry.letters for entry in ARMS.values())}), or {', '.join(SHORT)}. "
-    forms += f"Or <policy>-<init>, with a policy of {', '.join(POLICIES)}; or <group>+<group>-<init>."
+    forms += f"Or <policy>-<init>, with a policy of {', '.join(POLICIES)}; or <group>+<group>-<init>, {FORMS}."
     raise SpecError(f"{unknown('arm', name, ARMS)} {forms}")
 
 
@@ -172,13 +191,19 @@ def name_of(init: str, trainable: str | Sequence[str]) -> str:
 
 
 def nameable() -> tuple[str, ...]:
-    """What a policy, or a list of groups, may name, in the order of tables."""
+    """The names that a policy, or a list of groups, may hold, in the order of tables."""
     return (*GROUPS, ADAPTER, *PARTS)
+
+
+def is_nameable(name: str) -> bool:
+    """Whether a policy, or a list of groups, may hold it: a name, layers or a pattern."""
+    return name in nameable() or part(name) is not None
 
 
 def lies_in(group: str) -> tuple[str, ...]:
     """The groups that a part belongs to; of a group, itself."""
-    return PARTS[group].groups if group in PARTS else (group,)
+    found = part(group)
+    return found.groups if found else (group,)
 
 
 def adapted(trainable: str | Sequence[str]) -> bool:

@@ -20,12 +20,12 @@ from fpt.models import (
     ADAPTER,
     EMBEDDING,
     GROUPS,
-    PARTS,
     POLICIES,
     Adapters,
     Backbone,
     groups_of,
     lora,
+    part,
     trainable_groups,
 )
 from fpt.models import initialise as draw
@@ -224,8 +224,8 @@ class Template:
         return held
 
     def _belongs(self, name: str, group: str) -> bool:
-        found = self.groups[name]
-        return PARTS[group].holds(name, found, layer_of(name), self.layers) if group in PARTS else found == group
+        found, piece = self.groups[name], part(group)
+        return piece.holds(name, found, layer_of(name), self.layers) if piece else found == group
 
     def _check_positions(self) -> None:
         """Refuse positions that are neither pretrained nor trained. Where there is no table, there is no limit."""

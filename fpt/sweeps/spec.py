@@ -37,6 +37,7 @@ from fpt.sweeps.fields import (
     Trainable,
     canonical,
 )  # fmt: skip
+from fpt.sweeps.record import folder_name
 from fpt.training.recipe import KEPT, Count, Recipe
 
 PROTOCOL = 2  # raised when a default or the meaning of results changes: every sweep then has a new hash
@@ -219,7 +220,7 @@ class SweepSpec(Recipe):
     @property
     def folder_name(self) -> str:
         """`digits.frozen-pretrained-1a2b3c4d`, below the study's folder."""
-        return f"{self.task.partition(':')[0]}.{self.arm}-{self.hash}"
+        return folder_name(self.task, self.arm, self.hash)
 
     @property
     def pretrained_on(self) -> str:
