@@ -151,7 +151,7 @@ def _task_of(data: str, root: Path) -> str:
     if kind := tasks.own_kind(data):
         return f"{kind}:{_from(root, Path(os.path.expanduser(data.partition(':')[2])))}"
     path = Path(os.path.expanduser(data))
-    if data in tasks.TASKS and not path.exists():
+    if data in tasks.known() and not path.exists():
         return data
     kinds = {".npz": "npz"} | dict.fromkeys(ENDINGS, "csv")
     kind = "folder" if path.is_dir() else kinds.get(path.suffix.lower(), "")

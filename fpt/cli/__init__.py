@@ -19,6 +19,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 import fpt
+from fpt import tasks
 from fpt.bench.cost import benches, costs
 from fpt.cli import options
 from fpt.cli.show import (
@@ -42,7 +43,7 @@ from fpt.sweeps.study import Study, load_study
 from fpt.sweeps.words import title
 from fpt.tasks import BRIGHTEST_16, LONGEST_SIDE
 
-FOLDERS = ("FPT_DATA", "FPT_WEIGHTS")  # environment variables that name a folder
+FOLDERS = ("FPT_DATA", "FPT_WEIGHTS", tasks.CODE)  # environment variables that name a folder
 
 stderr = Console(stderr=True, highlight=False)
 

@@ -41,7 +41,7 @@ def _machine() -> Iterator[Finding]:
 
 def _data(folder: Path) -> Iterator[Finding]:
     yield "data folder", str(folder), "" if "FPT_DATA" in os.environ else "set FPT_DATA to use another"
-    for task, entry in tasks.TASKS.items():
+    for task, entry in tasks.known().items():
         found = entry.found_in(folder)
         if not entry.files:
             yield f"data: {task}", "a file of yours" if task in tasks.OWN.values() else "needs no download", ""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fpt.errors import SpecError, check_known, check_options, unknown
+from fpt.errors import SpecError, check_known, check_options
 from fpt.models import arms, hub, tokens
 from fpt.models.arms import ADAPTER as ADAPTER
 from fpt.models.arms import ADAPTERS as ADAPTERS
@@ -117,8 +117,7 @@ def trainable_groups(
     if not trainable:
         raise SpecError(f"trainable is an empty list{where}; name at least one of {has}")
     for group in trainable:
-        if not arms.is_nameable(group):
-            raise SpecError(f"{unknown('parameter group', group, arms.nameable(), source)} {arms.FORMS.capitalize()}.")
+        arms.check_group(group, source)
         if not {*arms.lies_in(group)} & {*has}:
             switch = f" (option {group})" if group in hub.backbone(backbone).groups else ""
             listed = ", ".join(has)

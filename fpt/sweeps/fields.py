@@ -46,15 +46,11 @@ def text_or_texts(trainable: Any) -> Any:
     """A policy, or a list, in which YAML makes a mapping of `layers: last 2`. Refused here: pydantic would name both
     types that the value is not."""
     if isinstance(trainable, list | tuple):
-        trainable = [_as_text(group) for group in trainable]
+        trainable = [models.arms.as_text(group) for group in trainable]
     listed = isinstance(trainable, list) and all(isinstance(group, str) for group in trainable)
     if not (listed or isinstance(trainable, str)):
         raise ValueError("must be a policy, or a list of groups, layers and patterns of names")
     return tuple(trainable) if listed else trainable
-
-
-def _as_text(group: Any) -> Any:
-    return f"layers: {group['layers']}" if isinstance(group, Mapping) and group.keys() == {"layers"} else group
 
 
 def policy_or_groups(trainable: str | tuple[str, ...]) -> str | tuple[str, ...]:

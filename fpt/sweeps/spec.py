@@ -25,6 +25,7 @@ from pydantic import (
 from fpt import models, tasks
 from fpt.documents import explained
 from fpt.errors import SpecError, check_known
+from fpt.files import known_sha256
 from fpt.models import hub, tokens
 from fpt.models.arms import Targets, Zero
 from fpt.sweeps.fields import (
@@ -295,6 +296,8 @@ def contents_of(task: str, backbone: str, own_table: tasks.OwnTable) -> dict[str
     found: dict[str, str] = {}
     if kind := tasks.own_kind(task):
         found["task"] = f"{kind}:{tasks.own_checksum(task)}"
+    elif code := tasks.own_code(task):
+        found["task"] = f"{task}:{known_sha256(code)}"
     if folder := hub.path_of(backbone):
         found["backbone"] = hub.HUB + hub.checksum(folder)
     if own_table == tasks.READS:
