@@ -94,6 +94,7 @@ paper: toy
 defaults: {steps: 400, learning_rates: [1e-4, 1e-3, 1e-2, 1e-1], seeds: [0, 1, 2, 3, 4, 5, 6, 7],
            compute_type: float32}
 """
+GRID = "learning_rates: [1e-3], seeds: [0]"
 SHORT = "steps: 2, evaluations: 1, evaluation_examples: 20, budget_examples: 20, test_examples: 20, extend: 0"
 
 
@@ -224,16 +225,25 @@ def test_a_paper_in_one_file_is_shown_and_its_claims_are_judged(toy: Path) -> No
     assert of_findings[["toy-frozen", "toy-why"]].tolist() == ["does not hold here", "read, not tested"]
 
 
-def test_the_paper_of_the_book_is_read_as_it_stands_there(
+def test_the_paper_and_the_study_of_the_book_are_taken_as_they_stand_there(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (root / "book" / "extend.md").read_text()
-    (text,) = (block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if block.startswith("name: "))
-    synthetic.workspace(tmp_path)
+    blocks = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    paper, study = (next(block for block in blocks if block.startswith(word)) for word in ("name: ", "paper: "))
+    folder = synthetic.workspace(tmp_path, "bitfit", study)
     (tmp_path / "papers").mkdir()
-    (tmp_path / "papers" / "mine2031.yaml").write_text(text)
+    (tmp_path / "papers" / "bitfit.yaml").write_text(paper)
     monkeypatch.chdir(tmp_path)
-    assert papers.table("mine-table-1").rows.keys() == {"frozen", "full"}
+    read = load_study(folder)
+    assert [spec.arm for spec in read.sweeps] == [
+        "bitfit-pretrained", "unfrozen-pretrained", "input+layers: last 1+output-pretrained",
+    ]  # fmt: skip
+    assert {planned.row for planned in read.planned(papers.table("bitfit-table"))} == {"bitfit", "full", "last"}
+    assert read.file.asks == ["Z-01"]
+    of_an_arm = next(block for block in blocks if "*.attn.*" in block)
+    (folder / "study.yaml").write_text(f"defaults: {{compute_type: float32, {GRID}}}\n{of_an_arm}")
+    assert len({spec.hash for spec in load_study(folder).sweeps}) == 3
 
 
 def test_sentences_of_the_book_on_how_studies_were_run_do_not_speak_of_a_readers_own(

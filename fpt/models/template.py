@@ -25,6 +25,7 @@ from fpt.models import (
     Backbone,
     groups_of,
     lora,
+    name_of,
     part,
     trainable_groups,
 )
@@ -174,6 +175,11 @@ class Template:
         self.trainable_groups = tuple(group for group, names in held.items() if names)
         self.trainable = [name for name in self.shapes if any(name in names for names in held.values())]
         self._check_positions()
+
+    def __repr__(self) -> str:
+        trained, every = self.sizes
+        kind = f"{self.backbone} on {self.task.name or 'a task'}, {name_of(self.init, self.policy)}"
+        return f"Template({kind}: {self.layers} layers, width {self.width}, trains {trained:,} of {every:,} parameters)"
 
     def _group(self, name: str) -> str:
         part, _, inside = name.partition(".")

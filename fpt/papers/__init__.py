@@ -27,7 +27,7 @@ def load_paper(path: Path, label: str = "") -> Paper:
     paper, node = read_model(Paper, path, label)
     for place, message in _contradictions(paper):
         raise SpecError(f"{label}, line {line_of(node, place)}: {message}")
-    return paper
+    return paper.model_copy(update={"source": label})
 
 
 def _contradictions(paper: Paper) -> Iterator[tuple[list[Any], str]]:
@@ -106,7 +106,7 @@ def _files(folder: Path) -> Files:
 
 @cache
 def _read(path: Path, label: str, state: tuple[int, int] | None) -> Paper:
-    return load_paper(path, label).model_copy(update={"source": label})
+    return load_paper(path, label)
 
 
 @cache

@@ -185,7 +185,7 @@ def test_a_name_stands_in_one_paper(write, tmp_path, monkeypatch):
         ("layers: 3", "lairs: 3", "row UR"),
         ("layers: 2", "lairs: 2", "toy-table-1/FP/digits"),
         ("digits: {}", "digits: {lairs: 3}", "task digits"),
-        ("backbone: gpt2", "lairs: 3", "defaults of fpt/papers/toy.yaml"),
+        ("backbone: gpt2", "lairs: 3", "defaults of toy.yaml"),
     ],
 )
 def test_a_misspelt_field_is_refused_where_no_study_uses_it(write, tmp_path, monkeypatch, old, new, place):
