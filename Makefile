@@ -34,7 +34,7 @@ PROCESSES ?= 2
 # One thing at a time, also under `make -j`: sweeps and book share the cores by themselves.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help report study book compare site pdf picture guards links test lint unit test-book built-book read-book \
+.PHONY: help report study book compare site pdf page picture guards links test lint unit test-book built-book read-book \
   test-all install clean
 
 help:  ## this list
@@ -48,6 +48,13 @@ study: $(STAMP)
 book: $(STAMP)  ## build the book from the published results
 	$(BOOK) book/_build/doctrees . book/_build/html || { rm -rf book/_build/doctrees; exit 1; }
 	$(SHIP) book/_build/html
+
+page: $(STAMP)  ## one page alone: make page PAGE=listops; links to others lead nowhere
+	$(if $(PAGE),,$(error name the page: make page PAGE=listops))mkdir -p $(CHECKED)/page
+	printf 'format: jb-book\nroot: book/%s\nchapters: [file: book/bibliography]\n' $(PAGE) >$(CHECKED)/page/_toc.yml
+	$(BOOK:-W=) $(CHECKED)/page/doctrees -D external_toc_path=$(CHECKED)/page/_toc.yml \
+	  -D suppress_warnings=myst.xref_missing . $(CHECKED)/page/html
+	@echo "$(CHECKED)/page/html/book/$(PAGE).html"
 
 site: book  ## the book, and an archive of it in dist/
 	mkdir -p dist

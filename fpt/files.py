@@ -79,21 +79,21 @@ def from_workspace(path: str) -> Path:
 
 
 def workspace_around(folder: Path) -> Path | None:
-    """The nearest folder, at this one or above it, that holds runs/ and notebooks/."""
-    for each in (folder, *folder.parents):
-        if (each / "runs").is_dir() and (each / "notebooks").is_dir():
-            return each
-    return None
+    """The nearest workspace at this folder or above it: a folder that holds a study, runs/NAME/study.yaml."""
+    return next((each for each in (folder, *folder.parents) if any(each.glob(f"runs/*/{STUDY_FILE}"))), None)
 
 
 def workspace(root: Path | str | None = None) -> Path:
-    """`root`, else the nearest folder at or above the working directory, that holds runs/ and notebooks/."""
+    """`root`, else the nearest workspace at or above the working directory. Raises SpecError where there is none."""
     start = Path.cwd() if root is None else Path(root).absolute()
     found = workspace_around(start)
     if found and (root is None or found == start):
         return found
     where = "at or above the working directory" if root is None else f"as --root ({root})"
-    raise SpecError(f"no workspace {where}: a folder that holds runs/ and notebooks/; name one with --root")
+    raise SpecError(
+        f"no workspace {where}: a folder that holds a study, runs/NAME/{STUDY_FILE}; `fpt init` begins one, and --root "
+        "names one that lies elsewhere"
+    )
 
 
 def study_folder(runs: Path, name: str) -> Path:

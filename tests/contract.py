@@ -9,7 +9,7 @@ from plain_loop import plain_run
 from small_models import short_recipe
 from torch import Tensor
 
-from fpt.models import PARTS
+from fpt.models import part as part_of
 from fpt.models.families import layer_of
 from fpt.models.layers import Projection
 from fpt.models.template import Template
@@ -42,7 +42,7 @@ def group_of(name: str) -> str:
 def trains(name: str, groups: tuple[str, ...], layers: int) -> bool:
     """Whether a parameter of this name belongs to the groups, or to a part of one."""
     group, layer = group_of(name), layer_of(name)
-    for part in (PARTS[each] for each in groups if each in PARTS):
+    for part in filter(None, map(part_of, groups)):
         numbers = [None, *range(layers)] if part.layers is None else list(range(layers))[part.layers]
         if group in part.groups and layer in numbers and re.search(part.names, name):
             return True

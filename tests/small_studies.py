@@ -29,12 +29,11 @@ sweeps:
 
 
 def workspace(root: Path, study: str = PLAIN, name: str = "mine", notebooks: bool = True) -> Path:
-    """A workspace in `root` with one study, and with the notebooks or an empty folder for them; returns the folder of
+    """A workspace in `root` with one study, and with the notebooks of this repository if wanted; returns the folder of
     the study."""
     folder = root / "runs" / name
     folder.mkdir(parents=True)
     (folder / "study.yaml").write_text(study, encoding="utf-8")
     if notebooks:
         shutil.copytree(ROOT / "notebooks", root / "notebooks", dirs_exist_ok=True)
-    (root / "notebooks").mkdir(exist_ok=True)
     return folder

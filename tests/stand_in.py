@@ -13,6 +13,7 @@ import jupytext
 import nbformat
 import pandas as pd
 import pytest
+import small_studies
 import synthetic
 
 from fpt.sweeps import run as execute
@@ -68,7 +69,7 @@ def spec(steps=QUICK, **change):
 def workspace(tmp_path, monkeypatch):
     """The working directory: runs/mine, and notebooks/sweep.ipynb with the real parameters cell."""
     shutil.rmtree(Path.home() / "stand-in", ignore_errors=True)
-    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    small_studies.workspace(tmp_path, notebooks=False)
     (tmp_path / "notebooks").mkdir()
     notebook = jupytext.read(ROOT / "notebooks" / "sweep.py")
     parameters = next(cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))

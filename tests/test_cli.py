@@ -1,5 +1,6 @@
 """The command line: what is shown, which exit codes, and what it must not need."""
 
+import json
 import os
 import re
 import shutil
@@ -393,3 +394,53 @@ def test_report_writes_one_file_where_it_is_told(study, tmp_path, monkeypatch):
     assert "<h1>My study</h1>" in (elsewhere / "mine.html").read_text()
     assert "report.html" in fpt("report", "mine", "--root", str(root)).replace("\n", "")
     assert (root / "runs/mine/report.html").read_text() == (elsewhere / "mine.html").read_text()
+
+
+def as_json(*words):
+    return json.loads(fpt(*words, "--json"))
+
+
+def test_every_table_is_there_for_programs(study):
+    finish(study, 0)
+    first, *others = as_json("status", "mine")
+    assert (first["sweep"], first["state"], first["selected_rate"]) == (study.sweeps[0].folder_name, "done", 1e-3)
+    assert {row["state"] for row in others} == {"waiting"}
+    assert [row["runs"] for row in as_json("plan", "mine")] == [6, 6, 1]
+    assert as_json("plan", "mine")[0]["times"] == [{"seconds": 90, "source": "measured", "device": ""}]
+    (model,) = as_json("models", "--backbone", "tiny-lm")
+    assert model["parameters"] > model["trains frozen"] > 0
+    groups = {row["group"]: row["trains"] for row in as_json("models", "--backbone", "tiny-lm", "--arm", "FP")}
+    assert groups["all"] == model["trains frozen"]
+    assert {"device", "cores"} <= {row["what"] for row in as_json("doctor")}
+    assert "word" in as_json("judge")[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "of_it"),
+    [
+        ("studies", "mine", {"done": 1, "published": 0}),
+        ("tasks", "bit-xor", {"options": "strings 2, length 5"}),
+        ("models", "tiny-lm", {"layers": 4}),
+        ("arms", "FP", {"arm": "frozen-pretrained", "short": "frozen"}),
+        ("claims", "R-02", {"decided by": "beats", "paper": "rothermel2021"}),
+    ],
+)
+def test_list_says_what_there_is(study, kind, name, of_it):
+    finish(study, 0)
+    (row,) = as_json("list", kind, name)
+    assert of_it.items() <= row.items()
+    assert name in fpt("list", kind)
+
+
+def test_clean_removes_what_the_study_does_not_name_and_nothing_else(study):
+    stale = finish(study, 1)
+    kept = [finish(study, 0), finish(study, 2, "published"), study.folder / "data"]
+    kept[-1].mkdir()
+    (study.folder / "study.yaml").write_text(TEXT.replace("[frozen-random, unfrozen-random]", "frozen-random"))
+    assert "Remove 1" in CliRunner().invoke(app, ["clean", "mine"], input="n").output
+    assert stale.is_dir()
+    with ledger.hold(stale / ledger.LOCK, study.sweeps[1]):
+        assert "nothing" in fpt("clean", "mine", "--yes")
+    assert stale.name in fpt("clean", "mine", "--yes")
+    assert not stale.exists()
+    assert all(folder.is_dir() for folder in kept)

@@ -1,7 +1,6 @@
 """One's own data, and a new task, backbone, arm, study and paper, each one entry in one place, as a page promises."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +16,9 @@ import fpt
 from fpt import papers
 from fpt.claims.judge import every_question, judged
 from fpt.errors import SpecError
-from fpt.models import ARMS, BACKBONES, PARTS, POLICIES, TRANSFORMER, Backbone, Part, Treatment
+from fpt.models import ARMS, BACKBONES, POLICIES, TRANSFORMER, Backbone, Treatment
 from fpt.show import named_on_pages, plot
+from fpt.sweeps.spec import resolve
 from fpt.sweeps.study import load_study
 from fpt.sweeps.words import labels
 from fpt.tasks import TASKS, Entry
@@ -94,6 +94,7 @@ paper: toy
 defaults: {steps: 400, learning_rates: [1e-4, 1e-3, 1e-2, 1e-1], seeds: [0, 1, 2, 3, 4, 5, 6, 7],
            compute_type: float32}
 """
+GRID = "learning_rates: [1e-3], seeds: [0]"
 SHORT = "steps: 2, evaluations: 1, evaluation_examples: 20, budget_examples: 20, test_examples: 20, extend: 0"
 
 
@@ -124,43 +125,57 @@ def test_an_arm_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("part", "pattern"),
+    ("listed", "pattern"),
     [
-        (Part(("layer_norm", "attention", "feed_forward", "recurrent"), names="bias$"), r"\.bias$"),
-        (Part(("layer_norm", "attention", "feed_forward"), layers=slice(-1, None)), r"\.h\.3\."),
-        (Part(("attention",), names=r"c_attn\.weight$", layers=slice(2)), r"\.h\.[01]\.attn\.c_attn\.weight$"),
+        ("biases", r"\.bias$"),
+        ("layers: last 1", r"\.h\.3\."),
+        ("layers: 1-2", r"\.h\.[12]\."),
+        ("'*.h.[01].attn.c_attn.weight'", r"\.h\.[01]\.attn\.c_attn\.weight$"),
     ],
-    ids=["biases", "the last layer", "two layers of one matrix"],
 )
-def test_a_policy_is_one_entry_and_keeps_the_contract(
-    part: Part, pattern: str, digits: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_trains_is_one_line_of_a_study_and_keeps_the_contract(
+    listed: str, pattern: str, digits: Task, tmp_path: Path
 ) -> None:
     """Which names train is written here without the package; then the checks that every arm passes."""
-    monkeypatch.setitem(PARTS, "piece", part)
-    monkeypatch.setitem(POLICIES, "mine", ("input", "output", "piece"))
-    template = fpt.models.build(digits, "tiny-lm", arm="mine-pretrained")
+    (tmp_path / "study.yaml").write_text(
+        f"defaults: {{{SHORT}, learning_rates: [1e-3], seeds: [0], compute_type: float32}}\n"
+        f"sweeps: [{{task: digits, init: pretrained, trainable: [output, {listed}, input]}}]\n"
+    )
+    (spec,) = load_study(tmp_path).sweeps
+    assert resolve({**dict(spec), "init": None, "trainable": None, "arm": spec.arm}).hash == spec.hash
+    template = fpt.models.build(digits, "tiny-lm", arm=spec.arm)
     inside = {name for name in template.shapes if re.search(pattern, name) and name.startswith("backbone.")}
     heads = {name for name in template.shapes if not name.startswith("backbone.")}
     assert set(template.trainable) == inside | heads
     assert inside
-    contract.only_the_named_parameters_change(digits, template, POLICIES["mine"])
+    contract.only_the_named_parameters_change(digits, template, spec.means.groups)
     contract.a_fleet_is_its_runs_one_at_a_time(digits, template, steps=2)
-    (tmp_path / "study.yaml").write_text(
-        f"defaults: {{{SHORT}, learning_rates: [1e-3], seeds: [0], compute_type: float32}}\n"
-        "sweeps: [{task: digits, arm: [mine-random, piece+output-pretrained]}]\n"
-    )
-    for spec in load_study(tmp_path).sweeps:
-        assert len(fpt.sweeps.run_sweep(spec, tmp_path / spec.folder_name).runs) == 1
+    assert len(fpt.sweeps.run_sweep(spec, tmp_path / spec.folder_name).runs) == 1
+    assert (tmp_path / spec.folder_name / "result.json").is_file()
 
 
-def test_a_part_of_which_a_model_has_nothing_is_refused_by_hand_and_named_of_a_policy(
+@pytest.mark.parametrize(
+    ("trainable", "named"),
+    [
+        (["output", "atention"], ("atention", "attention", "layers: last 2")),
+        (["output", "layers: lats 2"], ("lats 2", "layers: last 2")),
+        (["output", "layers: 7"], ("layers: 7", "tiny-lm")),
+        (["output", "*.key.*"], (r"*.key.*", "tiny-lm")),
+        (["output", {"layer": 2}], ("trainable", "layers")),
+    ],
+)
+def test_what_a_model_does_not_have_is_refused_by_name(trainable: Any, named: tuple[str, ...], digits: Task) -> None:
+    fields = {"task": "digits", "trainable": trainable, "learning_rates": [1e-3], "seeds": [0]}
+    with pytest.raises(SpecError) as refusal:
+        fpt.models.build(digits, "tiny-lm", "pretrained", resolve(fields).trainable)
+    assert all(each in str(refusal.value) for each in named)
+
+
+def test_a_part_of_which_a_model_has_nothing_is_named_of_a_policy(
     digits: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(PARTS, "piece", Part(("attention",), names="no such name"))
-    monkeypatch.setitem(POLICIES, "mine", ("output", "piece"))
-    assert fpt.models.build(digits, "tiny-lm", "random", "mine").absent == ("piece",)
-    with pytest.raises(SpecError, match="piece"):
-        fpt.models.build(digits, "tiny-lm", "random", ["output", "piece"])
+    monkeypatch.setitem(POLICIES, "mine", ("output", "*.key.*"))
+    assert fpt.models.build(digits, "tiny-lm", "random", "mine").absent == ("*.key.*",)
 
 
 def trained_groups(template: Any) -> set[str]:
@@ -189,13 +204,12 @@ def test_a_study_of_own_data_and_of_a_new_task_backbone_policy_and_arm(
 
 
 @pytest.fixture
-def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """A workspace with a study of the toy paper, whose file lies beside those of the others."""
-    (tmp_path / "toy.yaml").write_text(PAPER)
-    monkeypatch.setattr(papers, "FOLDERS", [*papers.FOLDERS, tmp_path])
-    papers.papers.cache_clear()
-    yield synthetic.workspace(tmp_path / "workspace", "toy", PAPERS_STUDY)
-    papers.papers.cache_clear()
+def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A workspace, the working directory, with a paper and a study of it."""
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "toy.yaml").write_text(PAPER)
+    monkeypatch.chdir(tmp_path)
+    return synthetic.workspace(tmp_path, "toy", PAPERS_STUDY)
 
 
 def test_a_paper_in_one_file_is_shown_and_its_claims_are_judged(toy: Path) -> None:
@@ -211,16 +225,25 @@ def test_a_paper_in_one_file_is_shown_and_its_claims_are_judged(toy: Path) -> No
     assert of_findings[["toy-frozen", "toy-why"]].tolist() == ["does not hold here", "read, not tested"]
 
 
-def test_the_paper_of_the_book_is_read_as_it_stands_there(
+def test_the_paper_and_the_study_of_the_book_are_taken_as_they_stand_there(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (root / "book" / "extend.md").read_text()
-    (text,) = (block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if block.startswith("name: "))
-    (tmp_path / "mine2031.yaml").write_text(text)
-    monkeypatch.setattr(papers, "FOLDERS", [*papers.FOLDERS, tmp_path])
-    papers.papers.cache_clear()
-    assert papers.table("mine-table-1").rows.keys() == {"frozen", "full"}
-    papers.papers.cache_clear()
+    blocks = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    paper, study = (next(block for block in blocks if block.startswith(word)) for word in ("name: ", "paper: "))
+    folder = synthetic.workspace(tmp_path, "bitfit", study)
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "bitfit.yaml").write_text(paper)
+    monkeypatch.chdir(tmp_path)
+    read = load_study(folder)
+    assert [spec.arm for spec in read.sweeps] == [
+        "bitfit-pretrained", "unfrozen-pretrained", "input+layers: last 1+output-pretrained",
+    ]  # fmt: skip
+    assert {planned.row for planned in read.planned(papers.table("bitfit-table"))} == {"bitfit", "full", "last"}
+    assert read.file.asks == ["Z-01"]
+    of_an_arm = next(block for block in blocks if "*.attn.*" in block)
+    (folder / "study.yaml").write_text(f"defaults: {{compute_type: float32, {GRID}}}\n{of_an_arm}")
+    assert len({spec.hash for spec in load_study(folder).sweeps}) == 3
 
 
 def test_sentences_of_the_book_on_how_studies_were_run_do_not_speak_of_a_readers_own(
@@ -245,3 +268,124 @@ def test_the_rows_of_a_paper_are_run(toy: Path) -> None:
     assert set(shown[["seeds", "steps", "scale", "task"]].itertuples(index=False, name=None)) == {
         (5, 2, "paper", "digits")
     }
+
+
+# What a paper of one's own holds, in a workspace: its arm, with a name, a row and a claim.
+BITFIT = """
+name: zaken2022
+title: BitFit
+defaults: {backbone: tiny-lm}
+tasks: {digits: {}}
+arms:
+  bitfit-pretrained:
+    {init: pretrained, trainable: [input, output, biases], letters: BF, label: biases, colour: "#123456"}
+rows:
+  bitfit: {arm: bitfit-pretrained}
+  last: {init: pretrained, trainable: [input, output, layers: last 1]}
+tables:
+  zaken-table: {title: Biases, where: Table 1, rows: {bitfit: {digits: 80.0}, last: {digits: 79.0}}}
+claims:
+  Z-01: {says: Biases beat the last layer., where: Table 1, rule: {beats: [bitfit, last], table: zaken-table}}
+findings:
+  zaken: {question: Are biases enough?, by: Z-01, claims: [Z-01]}
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace, the working directory, whose study trains the rows of its own paper; returns the study's folder."""
+    folder = synthetic.workspace(
+        tmp_path, "bitfit", PAPERS_STUDY.replace("toy", "zaken2022").replace("zaken2022\npaper", "bitfit\npaper")
+    )
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "zaken2022.yaml").write_text(BITFIT)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def test_a_paper_with_its_arm_and_study_is_two_files_of_ones_own(own: Path) -> None:
+    first, second = load_study(own).sweeps
+    assert (first.arm, first.folder_name.startswith("digits.bitfit-pretrained-")) == ("bitfit-pretrained", True)
+    assert second.folder_name.startswith("digits.input+layers_last_1+output-pretrained-")
+    assert fpt.models.arm("BF") == fpt.models.arm("bitfit-pretrained")
+    assert (plot.colour_of("BF"), plot.long_name("BF")) == ("#123456", "biases")
+    peaks = {first.arm: 0.9, second.arm: 0.6}
+
+    def accuracy(spec: Any, rate: float, seed: int) -> float:
+        return peaks[spec.arm] - 0.1 * abs(np.log10(rate / 1e-3)) - 0.01 * (seed % (2 if spec == first else 3))
+
+    synthetic.finish(own, accuracy=accuracy)
+    cells = fpt.results.StudyCells(own)
+    rows = judged([cells], [papers.claims()["Z-01"]], alone=True)
+    assert rows.loc[rows["id"] == "", "word"].tolist() == ["holds here"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("letters: BF", "lettres: BF", ("lettres", "letters", "papers/zaken2022.yaml")),
+        ("[input, output, biases]", "[input, bias]", ("'bias'", "biases", "papers/zaken2022.yaml")),
+        (
+            "init: pretrained, trainable: [input, output, biases]",
+            "init: trained, trainable: all",
+            ("trained", "random"),
+        ),
+        ("letters: BF", "letters: FP", ("FP", "papers/zaken2022.yaml")),
+        ("  bitfit-pretrained:", "  frozen-random:", ("frozen-random",)),
+        ("arms:", "amrs:", ("amrs", "papers/zaken2022.yaml")),
+    ],
+)
+def test_an_arm_of_ones_own_that_is_none_is_refused_by_name(
+    own: Path, old: str, new: str, named: tuple[str, ...]
+) -> None:
+    path = own.parents[1] / "papers" / "zaken2022.yaml"
+    path.write_text(BITFIT.replace(old, new))
+    with pytest.raises(SpecError) as refusal:
+        load_study(own)
+    assert all(each in str(refusal.value) for each in named), refusal.value
+
+
+OWN_TASK = """
+import torch
+from fpt.tasks import Entry
+from fpt.tasks.arrays import Examples
+from fpt.tasks.task import Task
+
+
+def parity(data_dir, variant, length):
+    def draw(count, generator):
+        bits = torch.randint(0, 2, (count, length), generator=generator)
+        return Examples(bits, bits.sum(1, keepdim=True) % 2)
+
+    return Task(
+        draw, lambda inputs, generator=None: inputs, tokens=length, vocabulary=2, classes=2, checksum=f"{length}",
+        source="drawn at random", licence="none needed", scaling="none",
+    )
+
+
+TASK = Entry(parity, "Parity of bits", options={"length": 6}, classes=2)
+"""
+
+
+def test_a_task_of_ones_own_is_a_file_that_runs_where_it_is_asked_for(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = own.parents[1]
+    (root / "tasks").mkdir()
+    file = root / "tasks" / "bits-parity.py"
+    file.write_text(OWN_TASK)
+    fields = {
+        "task": "bits-parity", "task_options": {"length": 4}, "arm": "frozen-random", "learning_rates": [1e-3],
+        "seeds": [0], "steps": 2, "evaluations": 1, "evaluation_examples": 20, "budget_examples": 20,
+        "test_examples": 20,
+    }  # fmt: skip
+    with pytest.raises(SpecError, match="FPT_TASKS=tasks"):
+        resolve(fields)
+    monkeypatch.setenv("FPT_TASKS", "tasks")
+    spec = resolve(fields)
+    assert fpt.sweeps.run_sweep(spec).info["spec"]["task"] == "bits-parity"
+    file.write_text(OWN_TASK + "\n# changed\n")
+    assert resolve(fields).hash != spec.hash  # its code is part of what is trained
+    file.write_text("TASK = 3")
+    with pytest.raises(SpecError, match=r"bits-parity\.py.*TASK"):
+        resolve(fields)

@@ -8,8 +8,9 @@ import synthetic
 import fpt
 from fpt.errors import SpecError
 from fpt.models import ARMS, SHORT
-from fpt.results import StudyCells, contrast, find_study, level, load_runs
+from fpt.results import StudyCells, arms_of, contrast, find_study, level, load_runs
 from fpt.show import learning_rate_figure
+from fpt.sweeps import load_study
 from fpt.sweeps.spec import resolve
 
 SPEC = {
@@ -75,3 +76,23 @@ def test_runs_of_a_sweep_and_of_a_fleet_are_drawn_as_they_are_returned(tmp_path:
 def test_completion_lists_what_there_is() -> None:
     assert set(fpt.__all__) <= set(dir(fpt))
     assert "train_fleet" in dir(fpt.training)
+
+
+def test_a_contrast_takes_a_study_as_it_was_found_or_read() -> None:
+    arms = ("LP", "LP (alpha 8.0)")
+    found = find_study("alpha")
+    assert contrast("alpha", *arms) == contrast(found, *arms) == contrast(load_study(found), *arms)
+    assert arms_of("alpha").keys() == arms_of(find_study("alpha")).keys()
+
+
+def test_what_is_shown_of_a_task_a_model_and_an_arm_is_a_line() -> None:
+    task = fpt.tasks.load("digits")
+    template = fpt.models.build(task, "tiny-lm", arm="FP")
+    named = {
+        repr(task): ("digits", "10 classes"),
+        repr(template): ("tiny-lm", "digits", "frozen-pretrained", f"{template.sizes[0]:,}"),
+        repr(arms_of("laptop")["digits", "FP"]): ("FP", "laptop", "6 seeds"),
+    }
+    for shown, words in named.items():
+        assert all(word in shown for word in words)
+        assert len(shown) < 120

@@ -125,11 +125,8 @@ def request(
     model = _model_of(backbone, root)
     if tasks.own_kind(task) == "csv":
         given = _reading(task, model, given, root)
-    title = name or re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-").lower()
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", title):
-        raise SpecError(f"{name or data}: letters a to z, digits, - and _ name a study; give such a name by --name")
     return Request(
-        title,
+        title_of(data, name),
         task,
         given,
         model,
@@ -141,12 +138,20 @@ def request(
     )
 
 
+def title_of(data: str, name: str | None) -> str:
+    """NAME of the study advise-NAME. Raises SpecError for what cannot name one."""
+    title = name or re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-").lower()
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", title):
+        raise SpecError(f"{name or data}: letters a to z, digits, - and _ name a study; give such a name by --name")
+    return title
+
+
 def _task_of(data: str, root: Path) -> str:
     """The task that a path, or the name of a task, means."""
     if kind := tasks.own_kind(data):
         return f"{kind}:{_from(root, Path(os.path.expanduser(data.partition(':')[2])))}"
     path = Path(os.path.expanduser(data))
-    if data in tasks.TASKS and not path.exists():
+    if data in tasks.known() and not path.exists():
         return data
     kinds = {".npz": "npz"} | dict.fromkeys(ENDINGS, "csv")
     kind = "folder" if path.is_dir() else kinds.get(path.suffix.lower(), "")

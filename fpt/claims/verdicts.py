@@ -132,6 +132,13 @@ def tally(table: pd.DataFrame) -> list[tuple[str, int, int]]:
     return [each for each in found if any(each[1:])]
 
 
+def tested(table: pd.DataFrame) -> dict[str, str]:
+    """By claim, its word; of those alone of which some contrast was run."""
+    of_claims = table[table["claim"] != ""]
+    ends, run = of_claims[of_claims["id"] == ""], of_claims[of_claims["id"] != ""]
+    return {str(row.claim): str(row.word) for row in ends[ends["claim"].isin(run["claim"])].itertuples()}
+
+
 def digest_of_runs(root: Path | None = None, study: str = "") -> str:
     """Sixteen hex digits over every record and table of published results, the files of their studies, and the two
     tables by which they are read; over the reader's own results of a study, where one is named."""

@@ -2,12 +2,12 @@
 backbones; show what this machine has and how fast it is."""
 
 import contextlib
-import json
 import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +19,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 import fpt
+from fpt import tasks
 from fpt.bench.cost import benches, costs
 from fpt.cli import options
 from fpt.cli.show import (
@@ -27,13 +28,16 @@ from fpt.cli.show import (
     before_numbers,
     console,
     numbers_of,
+    plan_records,
     plan_table,
+    show_json,
+    show_table,
+    status_records,
     status_table,
-    table_of,
     total_text,
 )
 from fpt.errors import FptError, SpecError
-from fpt.files import check_writable, study_folder, write_atomically
+from fpt.files import check_writable, study_folder, workspace_around, write_atomically
 from fpt.sweeps import engines, ledger
 from fpt.sweeps import publish as publishing
 from fpt.sweeps.engines import local, ray
@@ -42,7 +46,7 @@ from fpt.sweeps.study import Study, load_study
 from fpt.sweeps.words import title
 from fpt.tasks import BRIGHTEST_16, LONGEST_SIDE
 
-FOLDERS = ("FPT_DATA", "FPT_WEIGHTS")  # environment variables that name a folder
+FOLDERS = ("FPT_DATA", "FPT_WEIGHTS", tasks.CODE)  # environment variables that name a folder
 
 stderr = Console(stderr=True, highlight=False)
 
@@ -81,7 +85,7 @@ def main(
 
 
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="A folder below runs/ that holds a study.yaml.")]
-Root = Annotated[Path | None, typer.Option("--root", help="The folder with runs/ and notebooks/ (default: nearest).")]
+Root = Annotated[Path | None, typer.Option("--root", help="The workspace, with runs/STUDY/study.yaml: else nearest.")]
 Only = Annotated[str | None, typer.Option("--only", metavar="ID", help="Only this table, figure or sweep ('mnist.*').")]
 
 
@@ -98,12 +102,24 @@ def log(line: str) -> None:
 
 
 @app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="It is made where it is not there.")] = Path(),
+    name: Annotated[str, typer.Option(metavar="STUDY", help="Of the study.")] = "first",
+) -> None:
+    """Begin a workspace: write a small study that runs on this machine as it is. Nothing is downloaded."""
+    from fpt.cli.begin import begin
+
+    log(f"written: {begin(folder, name)}; `fpt run {name}` trains it")
+
+
+@app.command()
 def plan(
     study: StudyName,
     only: Only = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Time a few steps on this machine for every kind of sweep to be run.")
     ] = False,
+    as_json: options.AsJson = False,
     root: Root = None,
 ) -> None:
     """Show what `fpt run` would do and how long it would take, as measured before or as `fpt bench` predicts."""
@@ -114,10 +130,13 @@ def plan(
         if measure:
             from fpt.bench.measure import measure_here
 
-            figures = {"this machine": measure_here([state.spec for state in todo], log)}
+            figures = {"this machine": measure_here([state.spec for state in todo], _nothing if as_json else log)}
             todo = [replace(state, published=None) for state in todo]  # its time is another machine's
             states = [state for state in states if state.complete] + todo
         found = [(state, costs(state, figures)) for state in states]
+    if as_json:
+        show_json(plan_records(found))
+        return
     console.print(plan_table(opened_study.name, found))
     total = total_text([(state, known) for state, known in found if state in todo])
     console.print(escape(f"{len(todo)} of {len(states)} sweeps to run" + (f": {total}" if total else "")))
@@ -190,10 +209,16 @@ def _smoke(study: str, only: str | None, root: Path | None) -> None:
 def status(
     study: StudyName,
     watch: Annotated[bool, typer.Option("--watch", help="Keep the table up to date until Ctrl-C.")] = False,
+    as_json: options.AsJson = False,
     root: Root = None,
 ) -> None:
     """Show the state of every sweep; with --watch, keep it up to date."""
+    if watch and as_json:
+        raise SpecError("--watch is for a screen: with --json, ask again")
     with opened(study, root) as opened_study, contextlib.suppress(KeyboardInterrupt):
+        if as_json:
+            show_json(status_records(opened_study))
+            return
         if not watch:
             console.print(status_table(opened_study))
             return
@@ -345,7 +370,7 @@ def advise(
     minutes: Annotated[float, typer.Option(min=0.1, max=10_000, help="How long it may take.")] = 10.0,
     target: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of a table: the column of classes.")] = None,
     tolerance: Annotated[float, typer.Option(min=0.01, max=100, help="Points of accuracy that do not matter.")] = 1.0,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Of the study, runs/advise-NAME.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Of the study, advise-NAME.")] = None,
     size: Annotated[
         int | None, typer.Option(min=1, max=LONGEST_SIDE, help="Of images: the side to which they are resized.")
     ] = None,
@@ -360,32 +385,36 @@ def advise(
     ] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Of texts: at most so many of each (default: 128).")] = None,
     steps: Annotated[int | None, typer.Option(min=50, help="At most so many (default: as many as fit).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: options.AsJson = False,
     root: Root = None,
 ) -> None:
     """Should you freeze? Train frozen, LoRA and full on your data for some minutes, and say which arm to take and why.
 
     Texts are read by the tokenizer of --backbone hub:FOLDER and its embeddings, which stay frozen; without a tokenizer
-    there, as bytes. It writes an ordinary study, runs/advise-NAME, that `fpt run` can run again. If it was killed,
-    start it again.
+    there, as bytes. It writes an ordinary study, runs/advise-NAME, that `fpt run` can run again: in the workspace, or
+    where there is none in a new one, ./fpt-advise-NAME. If it was killed, start it again.
     """
     from fpt.advise.report import finished
-    from fpt.advise.request import request
+    from fpt.advise.request import request, title_of
     from fpt.advise.work import Work
 
-    place = ledger.workspace(root)
-    options = {"target": target, "size": size, "patch": patch, "white": white, "padded": padded or None}
-    options |= {"tokenizer": tokenizer, "tokens": tokens}
+    here = root is None and workspace_around(Path.cwd()) is None
+    place = Path(f"fpt-advise-{title_of(data, name)}") if here else ledger.workspace(root)
+    of_task = {"target": target, "size": size, "patch": patch, "white": white, "padded": padded or None}
+    of_task |= {"tokenizer": tokenizer, "tokens": tokens}
     wanted = request(
-        data, backbone, arms, root=place, minutes=minutes, tolerance=tolerance, name=name, options=options, steps=steps
+        data, backbone, arms, root=place, minutes=minutes, tolerance=tolerance, name=name, options=of_task, steps=steps
     )
     say = _nothing if as_json else log
     say(f"reading {data}, and building {len(wanted.arms)} arms of {backbone}")
+    if here:
+        (place / "runs").mkdir(parents=True, exist_ok=True)
+        say(f"there is no workspace here: {place} is one, and all that follows lies in it")
     with contextlib.chdir(place):
         Work(wanted, say, None if as_json else SweepBars).run()
         found = finished(wanted)
     if as_json:
-        typer.echo(json.dumps(found.as_json(), indent=1, allow_nan=False))
+        show_json(found.as_json())
         return
     for shown in advice_screen(found):
         console.print(shown, soft_wrap=isinstance(shown, str))
@@ -402,6 +431,7 @@ def bench(
         list[str] | None,
         typer.Option(metavar="BACKBONE[:LAYERS]/TASK[:VARIANT]/ARM/RUNS[/HOW]", help="Only this cell (repeatable)."),
     ] = None,
+    as_json: options.AsJson = False,
     root: Root = None,
 ) -> None:
     """Measure fleets against a plain loop like that of the released code, and write runs/bench/DEVICE.json."""
@@ -409,11 +439,14 @@ def bench(
     from fpt.bench.report import bench_table, bench_targets, bench_words
 
     with contextlib.chdir(ledger.workspace(root)):
-        result = measure(cell or [], quick, Path("runs"), log)
+        result = measure(cell or [], quick, Path("runs"), _nothing if as_json else log)
 
+    if as_json:
+        show_json(result.model_dump(mode="json"))
+        return
     console.print(bench_words(result), soft_wrap=True)
     for heading, frame in (("run-steps beside the reference", bench_table(result)), ("targets", bench_targets(result))):
-        console.print(table_of(heading, list(frame.columns), frame.itertuples(index=False, name=None)))
+        show_table(heading, list(frame.columns), frame.itertuples(index=False, name=None))
 
 
 @app.command()
@@ -421,19 +454,25 @@ def judge(
     study: Annotated[
         str | None, typer.Argument(metavar="[STUDY]", help="Your runs of this study (default: all published results).")
     ] = None,
+    as_json: options.AsJson = False,
     root: Root = None,
 ) -> None:
     """Say what the results show of every claim: contrasts.csv and claims.csv in runs, or of your own in runs/STUDY."""
     from fpt.claims.judge import judge as judged
-    from fpt.claims.verdicts import CLAIMS, digest_of_runs, tally, write
+    from fpt.claims.verdicts import CLAIMS, digest_of_runs, tally, tested, write
+    from fpt.papers import claim
 
     with contextlib.chdir(ledger.workspace(root)):
         folder = Path("runs", study or "")
-        with console.status("judging"):
+        with stderr.status("judging"):
             table = judged(Path(), study or "")
             write(table, folder, digest_of_runs(Path(), study or ""))
+        said = [(name, word, claim(name).says) for name, word in tested(table).items()] if study else []
+    if study:
+        show_table(str(folder / CLAIMS), ("claim", "word", "says"), said, as_json)
+        return
     found = ((word, str(of_claims), str(of_findings)) for word, of_claims, of_findings in tally(table))
-    console.print(table_of(str(folder / CLAIMS), before_numbers("word", "claims", "findings"), found))
+    show_table(str(folder / CLAIMS), before_numbers("word", "claims", "findings"), found, as_json)
 
 
 @app.command()
@@ -449,33 +488,72 @@ def models(
     targets: Annotated[
         str | None, typer.Option(help="With --arm: its adapted groups, attention, feed_forward or both (default).")
     ] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """List backbones: the size of their models of a task, how much of it is trained, where the weights come from."""
     from fpt.cli.models import COLUMNS, COUNTS, OF_ARM, of_arm, rows
 
-    options = {"batch_size": batch_size, "rank": rank, "targets": targets}
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    of_an_arm = {"batch_size": batch_size, "rank": rank, "targets": targets}
+    given: dict[str, Any] = {name: value for name, value in of_an_arm.items() if value is not None}
     given |= {"backbone_options": {"layers": layers}} if layers is not None else {}
     if arm is None:
         if given:
             raise SpecError("--layers, --batch-size, --rank and --targets are about an arm: give --arm as well")
         columns = [numbers_of(name) if name in COUNTS else name for name in COLUMNS]
-        console.print(table_of(f"backbones on {task}", columns, rows(task, backbone)))
+        show_table(f"backbones on {task}", columns, rows(task, backbone), as_json)
         return
     if backbone is None:
         raise SpecError(f"--arm {arm}: give --backbone as well, of which the arm trains a part")
     counts, lines = of_arm({"task": task, "backbone": backbone, "arm": arm, **given})
-    console.print(table_of(f"parameters of {backbone} on {task}: {arm}", before_numbers(*OF_ARM), counts))
-    for line in lines:
+    show_table(f"parameters of {backbone} on {task}: {arm}", before_numbers(*OF_ARM), counts, as_json)
+    for line in [] if as_json else lines:
         console.print(line, soft_wrap=True)
 
 
 @app.command()
-def doctor(root: Root = None) -> None:
+def doctor(as_json: options.AsJson = False, root: Root = None) -> None:
     """Show what this machine has and how to get what is missing. Nothing is downloaded."""
     from fpt.cli.doctor import findings
 
     columns = ("what", "found", "how to get it")
-    with contextlib.chdir(ledger.workspace(root)):
-        table = table_of("this machine", columns, findings())
-    console.print(table)
+    place = ledger.workspace(root) if root else workspace_around(Path.cwd()) or Path()
+    with contextlib.chdir(place):
+        show_table("this machine", columns, findings(), as_json)
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[options.Listable, typer.Argument(metavar="|".join(options.Listable))],
+    names: Annotated[str, typer.Argument(metavar="[NAMES]", help="Only what is called so ('Z-*').")] = "*",
+    as_json: options.AsJson = False,
+    root: Root = None,
+) -> None:
+    """List what there is: ours, and what is found in the workspace."""
+    from fpt.cli.listed import COLUMNS, COUNTS, rows
+
+    place = (
+        ledger.workspace(root) if root or kind is options.Listable.STUDIES else workspace_around(Path.cwd()) or Path()
+    )
+    columns = [numbers_of(name) if name in COUNTS else name for name in COLUMNS[kind]]
+    with contextlib.chdir(place):
+        found = [row for row in rows(kind) if any(fnmatchcase(cell, names) for cell in row)]
+    show_table(kind.value, columns, found, as_json)
+
+
+@app.command()
+def clean(
+    study: StudyName,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    root: Root = None,
+) -> None:
+    """Remove what is stale: results in runs/STUDY of sweeps that its study.yaml does not name any more. What is
+    published stays."""
+    with opened(study, root) as opened_study:
+        stale = ledger.stale_results(opened_study)
+        for folder in stale:
+            log(folder.as_posix())
+        if not stale:
+            log("nothing is stale")
+        elif yes or typer.confirm(f"Remove {len(stale)} folders?"):
+            ledger.remove(stale)
+            log(f"{len(stale)} folders removed")

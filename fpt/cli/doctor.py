@@ -34,13 +34,14 @@ def _machine() -> Iterator[Finding]:
     yield "cores", str(cores()), ""
     memory = psutil.virtual_memory()
     yield "memory", f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free", ""
-    lacking = "" if os.access("runs", os.W_OK) else "not writable"
-    yield "results folder", f"{shutil.disk_usage('runs').free / 2**30:.1f} GiB free", lacking
+    runs = Path("runs") if Path("runs").is_dir() else Path()
+    lacking = "" if os.access(runs, os.W_OK) else "not writable"
+    yield "results folder", f"{shutil.disk_usage(runs).free / 2**30:.1f} GiB free", lacking
 
 
 def _data(folder: Path) -> Iterator[Finding]:
     yield "data folder", str(folder), "" if "FPT_DATA" in os.environ else "set FPT_DATA to use another"
-    for task, entry in tasks.TASKS.items():
+    for task, entry in tasks.known().items():
         found = entry.found_in(folder)
         if not entry.files:
             yield f"data: {task}", "a file of yours" if task in tasks.OWN.values() else "needs no download", ""

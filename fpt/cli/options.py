@@ -1,9 +1,21 @@
-"""The options of `fpt compare`, by the name of its argument."""
+"""The options of `fpt compare`, by the name of its argument, and others that several commands have."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+class Listable(StrEnum):
+    """What `fpt list` can list."""
+
+    STUDIES = "studies"
+    TASKS = "tasks"
+    MODELS = "models"
+    ARMS = "arms"
+    CLAIMS = "claims"
+
 
 Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="A CSV, TSV or parquet file, a row a run.")]
 By = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of arms (default: guessed).")]

@@ -1,12 +1,15 @@
 """What the `fpt` command shows: tables of sweeps, predicted times, progress bars."""
 
+import json
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
@@ -35,7 +38,7 @@ console = Console(highlight=False)
 def table_of(title: str, columns: Sequence[str | Column], rows: Iterable[Iterable[str]]) -> Table:
     """A table whose title and cells are shown as they are: nothing in them is markup, and nothing is cut. Numbers are
     columns on the right. Where the screen is too narrow for them in one line, a row becomes a block of lines."""
-    shown = [Column(column) if isinstance(column, str) else replace(column) for column in columns]
+    shown = [_column(column) for column in columns]
     cells = [tuple(row) for row in rows]
     room = console.width - 3 * len(shown) - 1  # beside the lines and blanks around cells
     widths = _widths(shown, [[row[place] for row in cells] for place in range(len(shown))], room)
@@ -47,6 +50,43 @@ def table_of(title: str, columns: Sequence[str | Column], rows: Iterable[Iterabl
     for row in cells:
         table.add_row(*map(escape, row))
     return table
+
+
+def show_table(
+    title: str, columns: Sequence[str | Column], rows: Iterable[Iterable[str]], as_json: bool = False
+) -> None:
+    """Print a table, or its rows as JSON for programs."""
+    if as_json:
+        show_json(records(columns, rows))
+    else:
+        console.print(table_of(title, columns, rows))
+
+
+def show_json(content: Any) -> None:
+    """Print what a program reads."""
+    typer.echo(json.dumps(content, indent=1, allow_nan=False))
+
+
+def records(columns: Sequence[str | Column], rows: Iterable[Iterable[str]]) -> list[dict[str, Any]]:
+    """The rows of a table by the heads of its columns. In columns of numbers cells are numbers, and null where they are
+    empty; a cell such as 8+ stays text."""
+    heads = [(str(column.header), column.justify == "right") for column in map(_column, columns)]
+    return [
+        {head: _number(cell) if number else cell for (head, number), cell in zip(heads, row, strict=True)}
+        for row in rows
+    ]
+
+
+def _number(cell: str) -> int | float | str | None:
+    plain = cell.replace(",", "")
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(plain)
+    return cell or None
+
+
+def _column(column: str | Column) -> Column:
+    return Column(column) if isinstance(column, str) else replace(column)
 
 
 def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
@@ -118,6 +158,23 @@ def plan_table(title: str, plan: Sequence[tuple[SweepState, Sequence[Cost]]]) ->
     return table_of(title, columns, rows)
 
 
+def plan_records(plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> list[dict[str, Any]]:
+    """The same for programs; times in seconds."""
+    return [
+        {
+            "sweep": state.spec.folder_name,
+            "task": state.spec.task,
+            "arm": state.spec.arm,
+            "state": state.state,
+            "runs": state.spec.runs,
+            "extend": state.spec.extend,
+            "steps": state.spec.steps,
+            "times": [asdict(cost) for cost in costs],
+        }
+        for state, costs in plan
+    ]
+
+
 def _names(arms: Mapping[str, str], spec: SweepSpec) -> list[str]:
     """The cells of a sweep's name and, if there is such a column, of its arm."""
     return [spec.folder_name, *([arms[spec.folder_name]] if arms else [])]
@@ -164,6 +221,17 @@ def status_table(study: Study) -> Table:
     columns: list[str | Column]
     columns = ["sweep", *["arm"] * bool(arms), "state", numbers_of("selected rate"), numbers_of("time"), "published"]
     return table_of(study.name, columns, rows)
+
+
+def status_records(study: Study) -> list[dict[str, Any]]:
+    """The same for programs, without what is stale."""
+    found = []
+    for spec in study.sweeps:
+        state = sweep_state(spec, study.folder)
+        result = {name: (state.result or {}).get(name) for name in ("selected_rate", "at_edge", "wall_seconds")}
+        named = {"sweep": spec.folder_name, "task": spec.task, "arm": spec.arm, "state": state.state}
+        found.append(named | result | {"progress": state.progress, "published": state.published is not None})
+    return found
 
 
 class SweepBars:

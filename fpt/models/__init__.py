@@ -29,6 +29,7 @@ from fpt.models.arms import arm as arm
 from fpt.models.arms import check_adapters
 from fpt.models.arms import lies_in as lies_in
 from fpt.models.arms import name_of as name_of
+from fpt.models.arms import part as part
 from fpt.models.catalogue import BACKBONES as BACKBONES
 from fpt.models.catalogue import TRANSFORMER as TRANSFORMER
 from fpt.models.catalogue import Backbone as Backbone
@@ -105,7 +106,7 @@ def trainable_groups(
         has += (ADAPTER,)
     if isinstance(trainable, str):
         check_known("trainable policy", trainable, POLICIES, source)
-        assert {*POLICIES[trainable]} <= {*arms.nameable()}, f"policy {trainable}"
+        assert all(map(arms.is_nameable, POLICIES[trainable])), f"policy {trainable}"
         existing = tuple(group for group in POLICIES[trainable] if {*arms.lies_in(group)} & {*has})
         existing = tuple(group for group in existing if own_table != READS or group != EMBEDDING)
         if not existing:
@@ -116,12 +117,12 @@ def trainable_groups(
     if not trainable:
         raise SpecError(f"trainable is an empty list{where}; name at least one of {has}")
     for group in trainable:
-        check_known("parameter group", group, arms.nameable(), source)
+        arms.check_group(group, source)
         if not {*arms.lies_in(group)} & {*has}:
             switch = f" (option {group})" if group in hub.backbone(backbone).groups else ""
             listed = ", ".join(has)
             raise SpecError(f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {listed}")
-    return tuple(group for group in arms.nameable() if group in trainable)
+    return tuple(dict.fromkeys([*(group for group in arms.nameable() if group in trainable), *sorted(trainable)]))
 
 
 def check(

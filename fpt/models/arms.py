@@ -5,13 +5,15 @@ tabulates or draws it reads it here. No torch.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from fnmatch import translate
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as validated
 
 from fpt.documents import explained
-from fpt.errors import SpecError, unknown
+from fpt.errors import SpecError, check_known, unknown
+from fpt.papers import own_arms
 
 # Groups of parameters that a model of a task may have, and one that is attached to it: LoRA's A and B. `embedding` is
 # the backbone's own table of symbols, which takes the place of `input` and `output` on text, and of `input` alone where
@@ -39,12 +41,31 @@ class Part:
         return there and group in self.groups and re.search(self.names, name) is not None
 
 
+INSIDE = ("layer_norm", "attention", "feed_forward", "recurrent")  # groups of the layers
 PARTS: dict[str, Part] = {
+    "biases": Part(INSIDE, names="bias$"),  # BitFit's (Ben Zaken et al. 2022)
     "last_attention": Part(("attention",), layers=slice(-1, None)),  # Lu et al. 2021, Table 14
     # Whole groups under a name of their own, so that a policy is not the list of groups that published sweeps name
     "norm_weights": Part(("layer_norm",)),
     "token_table": Part((EMBEDDING,)),
 }
+LAYERS = re.compile(r"layers: (?:(first|last) ([1-9]\d*)|(\d+)(?:-(\d+))?)")  # last 2, 3, 0-2: the first layer is 0
+WILD = re.compile(r"[^+]*[*?\[][^+]*")  # a pattern of names, as *.attn.*
+FORMS = "or a selection of layers (layers: last 2, layers: first 1, layers: 0-2), or a pattern of names (*.attn.*)"
+
+
+def part(name: str) -> Part | None:
+    """What a list of groups means by a name that is no group: one of PARTS, the layers of `layers: last 2`, or the
+    parameters whose whole name, such as backbone.h.0.attn.c_attn.bias, fits a pattern. None for any other name."""
+    if name in PARTS:
+        return PARTS[name]
+    if found := LAYERS.fullmatch(name):
+        end, count, low, high = found.groups()
+        if end:
+            return Part(INSIDE, layers=slice(int(count)) if end == "first" else slice(-int(count), None))
+        return Part(INSIDE, layers=slice(int(low), int(high or low) + 1))
+    return Part(GROUPS, names=rf"\A{translate(name)}") if WILD.fullmatch(name) else None
+
 
 # Named choices of trainable groups and parts. A policy takes those that the backbone has.
 POLICIES: dict[str, tuple[str, ...]] = {
@@ -142,43 +163,94 @@ class Adapters:
 ADAPTERS = tuple(field.name for field in fields(Adapters))  # fields of a sweep too
 
 
+def as_text(group: Any) -> Any:
+    """What is listed of a model, as text: YAML makes a mapping of `layers: last 2`."""
+    return f"layers: {group['layers']}" if isinstance(group, Mapping) and group.keys() == {"layers"} else group
+
+
+def known() -> dict[str, Treatment]:
+    """Every arm with a name: ours, and those of papers in the workspace. Raises SpecError for one of these that is no
+    arm, or whose name, or letters, is another's."""
+    found = dict(ARMS)
+    for name, (given, source) in own_arms().items():
+        entry = _of_fields(name, given, f"arm {name} of {source}")
+        if {name, entry.letters} & {*found, *SHORT, *(other.letters for other in found.values())}:
+            raise SpecError(f"arm {name} of {source}: another arm has its name or its letters ({entry.letters})")
+        found[name] = entry
+    return found
+
+
+def _of_fields(name: str, given: Mapping[str, Any], source: str) -> Treatment:
+    """The arm that a paper of the workspace defines. Raises SpecError."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        raise SpecError(f"{source}: an arm is named by letters, digits, - and _, since folders are called by it")
+    listed = given.get("trainable")
+    wanted = {"letters": name, "label": name, **given}
+    wanted |= {"trainable": [as_text(group) for group in listed]} if isinstance(listed, list) else {}
+    for key in wanted:
+        check_known("field of an arm", key, [each.name for each in fields(Treatment)], source)
+    try:
+        entry = TypeAdapter(Treatment).validate_python(wanted)
+    except ValidationError as error:
+        raise SpecError("\n".join(f"{explained(found)} ({source})" for found in error.errors())) from None
+    check_known("init", entry.init, INITS, source)
+    if isinstance(entry.trainable, str):
+        check_known("trainable policy", entry.trainable, POLICIES, source)
+    for group in entry.groups:
+        check_group(group, source)
+    return entry
+
+
 def arm(name: str) -> Treatment:
-    """The arm `name`: an entry of ARMS, by its letters or its short name (SHORT) too, or any combination by
+    """The arm `name`: one that is `known`, by its letters or its short name (SHORT) too, or any combination by
     `<policy>-<init>` or `<group>+<group>-<init>`.
 
     Raises SpecError for any other name.
     """
-    names = {each: each for each in ARMS} | {entry.letters: each for each, entry in ARMS.items()} | SHORT
+    every = known()
+    names = {each: each for each in every} | {entry.letters: each for each, entry in every.items()} | SHORT
     if name in list(names):  # a list as name is no key
-        return ARMS[names[name]]
+        return every[names[name]]
     trainable, _, init = str(name).rpartition("-")
     groups = tuple(trainable.split("+"))
     if init in INITS and trainable in POLICIES:
         return Treatment(init, trainable, name, f"frozen {init}, {TOO[trainable]}" if trainable in TOO else name)
-    if init in INITS and all(group in nameable() for group in groups):
+    if init in INITS and all(is_nameable(group) for group in groups):
         return Treatment(init, groups, name, name)
-    forms = f"Or by letters ({', '.join(entry.letters for entry in ARMS.values())}), or {', '.join(SHORT)}. "
-    forms += f"Or <policy>-<init>, with a policy of {', '.join(POLICIES)}; or <group>+<group>-<init>."
-    raise SpecError(f"{unknown('arm', name, ARMS)} {forms}")
+    forms = f"Or by letters ({', '.join(entry.letters for entry in every.values())}), or {', '.join(SHORT)}. "
+    forms += f"Or <policy>-<init>, with a policy of {', '.join(POLICIES)}; or <group>+<group>-<init>, {FORMS}."
+    raise SpecError(f"{unknown('arm', name, every)} {forms}")
 
 
 def name_of(init: str, trainable: str | Sequence[str]) -> str:
-    """The name of an arm in ARMS, else `<trainable>-<init>` with groups joined by +."""
+    """The name of an arm that is `known`, else `<trainable>-<init>` with groups joined by +."""
     wanted = (init, trainable if isinstance(trainable, str) else set(trainable))
-    for name, entry in ARMS.items():
+    for name, entry in known().items():
         if wanted == (entry.init, entry.trainable if isinstance(entry.trainable, str) else set(entry.trainable)):
             return name
     return f"{trainable if isinstance(trainable, str) else '+'.join(trainable)}-{init}"
 
 
 def nameable() -> tuple[str, ...]:
-    """What a policy, or a list of groups, may name, in the order of tables."""
+    """The names that a policy, or a list of groups, may hold, in the order of tables."""
     return (*GROUPS, ADAPTER, *PARTS)
+
+
+def is_nameable(name: str) -> bool:
+    """Whether a policy, or a list of groups, may hold it: a name, layers or a pattern."""
+    return name in nameable() or part(name) is not None
+
+
+def check_group(name: str, source: str = "") -> None:
+    """Refuse (SpecError) what is not `is_nameable`."""
+    if not is_nameable(name):
+        raise SpecError(f"{unknown('parameter group', name, nameable(), source)} {FORMS.capitalize()}.")
 
 
 def lies_in(group: str) -> tuple[str, ...]:
     """The groups that a part belongs to; of a group, itself."""
-    return PARTS[group].groups if group in PARTS else (group,)
+    found = part(group)
+    return found.groups if found else (group,)
 
 
 def adapted(trainable: str | Sequence[str]) -> bool:

@@ -20,12 +20,13 @@ from fpt.models import (
     ADAPTER,
     EMBEDDING,
     GROUPS,
-    PARTS,
     POLICIES,
     Adapters,
     Backbone,
     groups_of,
     lora,
+    name_of,
+    part,
     trainable_groups,
 )
 from fpt.models import initialise as draw
@@ -175,6 +176,11 @@ class Template:
         self.trainable = [name for name in self.shapes if any(name in names for names in held.values())]
         self._check_positions()
 
+    def __repr__(self) -> str:
+        trained, every = self.sizes
+        kind = f"{self.backbone} on {self.task.name or 'a task'}, {name_of(self.init, self.policy)}"
+        return f"Template({kind}: {self.layers} layers, width {self.width}, trains {trained:,} of {every:,} parameters)"
+
     def _group(self, name: str) -> str:
         part, _, inside = name.partition(".")
         if lora.is_part(name):
@@ -224,8 +230,8 @@ class Template:
         return held
 
     def _belongs(self, name: str, group: str) -> bool:
-        found = self.groups[name]
-        return PARTS[group].holds(name, found, layer_of(name), self.layers) if group in PARTS else found == group
+        found, piece = self.groups[name], part(group)
+        return piece.holds(name, found, layer_of(name), self.layers) if piece else found == group
 
     def _check_positions(self) -> None:
         """Refuse positions that are neither pretrained nor trained. Where there is no table, there is no limit."""

@@ -1,4 +1,7 @@
-"""What the papers say: one YAML file per paper, with its rows, tables, printed numbers and claims with their rules."""
+"""What the papers say: one YAML file per paper, with its rows, tables, printed numbers and claims with their rules.
+
+Ours lie beside this file, a reader's own in papers/ of the workspace. They are data: nothing in them is executed.
+"""
 
 import hashlib
 import json
@@ -9,9 +12,12 @@ from typing import Any
 
 from fpt.documents import line_of, read_model
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers.schema import BASELINES, GAP, Claim, Finding, Number, Paper, PaperTable, Rule
+from fpt.files import state_of, workspace_around
+from fpt.papers.schema import BASELINES, GAP, Claim, Fields, Finding, Number, Paper, PaperTable, Rule
 
 FOLDERS = [Path(__file__).parent]  # every .yaml file in them is a paper
+OWN = "papers"  # of a workspace
+Files = tuple[tuple[Path, tuple[int, int] | None], ...]  # each with its state
 
 
 def load_paper(path: Path, label: str = "") -> Paper:
@@ -21,7 +27,7 @@ def load_paper(path: Path, label: str = "") -> Paper:
     paper, node = read_model(Paper, path, label)
     for place, message in _contradictions(paper):
         raise SpecError(f"{label}, line {line_of(node, place)}: {message}")
-    return paper
+    return paper.model_copy(update={"source": label})
 
 
 def _contradictions(paper: Paper) -> Iterator[tuple[list[Any], str]]:
@@ -69,11 +75,45 @@ def _rule_contradictions(paper: Paper, rule: Rule, numbers: Any = None) -> Itera
         yield f"a rule that the function {rule.kind} decides says what it asks: words"
 
 
-@cache
 def papers() -> dict[str, Paper]:
-    """Every paper by name, in the order in which they are shown. Raises SpecError for a name that stands in two."""
-    paths = [path for folder in FOLDERS for path in sorted(folder.glob("*.yaml"))]
-    found = sorted((load_paper(path, f"fpt/papers/{path.name}") for path in paths), key=lambda paper: paper.place)
+    """Every paper by name, ours and those of the workspace around the working directory, in the order in which they are
+    shown. Each file is read once for as long as it stays as it is. Raises SpecError for a name that stands in two."""
+    return _papers(tuple(file for folder in FOLDERS for file in _files(folder)), own_files())
+
+
+def own_files() -> Files:
+    """The papers of the workspace, each with its state."""
+    root = workspace_around(Path.cwd())
+    return _files(root / OWN) if root else ()
+
+
+def own_arms() -> dict[str, tuple[Fields, str]]:
+    """By name, the arms that papers of the workspace define, and the file that says so. Raises SpecError for a name
+    that stands in two."""
+    found: dict[str, tuple[Fields, str]] = {}
+    for path, state in own_files():
+        paper = _read(path, f"{OWN}/{path.name}", state)
+        for name, fields in paper.arms.items():
+            if name in found:
+                raise SpecError(f"arm {name!r} stands in two papers, {found[name][1]} and {paper.source}: rename one")
+            found[name] = (fields, paper.source)
+    return found
+
+
+def _files(folder: Path) -> Files:
+    return tuple((path, state_of(path)) for path in sorted(folder.glob("*.yaml")))
+
+
+@cache
+def _read(path: Path, label: str, state: tuple[int, int] | None) -> Paper:
+    return load_paper(path, label)
+
+
+@cache
+def _papers(ours: Files, own: Files) -> dict[str, Paper]:
+    read = [_read(path, f"fpt/papers/{path.name}", state) for path, state in ours]
+    read += [_read(path, f"{OWN}/{path.name}", state) for path, state in own]
+    found = sorted(read, key=lambda paper: paper.place)
     owners: dict[str, str] = {}
     for paper in found:
         for name in (paper.name, *paper.tables, *paper.claims, *paper.findings):
@@ -93,7 +133,7 @@ def _check_findings(known: Mapping[str, Paper]) -> None:
     owners: dict[str, str] = {}
     for paper in known.values():
         for finding in paper.findings.values():
-            source = f"fpt/papers/{paper.name}.yaml, finding {finding.id}"
+            source = f"{paper.source}, finding {finding.id}"
             _check_claims(finding, claims, source)
             for name in finding.claims:
                 if owners.setdefault(name, finding.id) != finding.id:
@@ -123,9 +163,7 @@ def _check_owned(known: Mapping[str, Paper], owners: Mapping[str, str]) -> None:
     for paper in known.values():
         for name in paper.claims:
             if name not in owners:
-                raise SpecError(
-                    f"fpt/papers/{paper.name}.yaml: claim {name} is in no finding; add it to the `claims` of one"
-                )
+                raise SpecError(f"{paper.source}: claim {name} is in no finding; add it to the `claims` of one")
 
 
 def _check_place(place: Number, read: PaperTable, source: str) -> None:

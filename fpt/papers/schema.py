@@ -1,6 +1,6 @@
 """The schema of a paper: rows, tables with the numbers printed in them, and claims with the rules that decide them.
 
-A file `fpt/papers/NAME.yaml`:
+A file `fpt/papers/NAME.yaml`, or papers/NAME.yaml in a workspace:
 
     name, title, authors; `own_scale: false` where the fields below are ours, since the paper's models cannot run here
     defaults:  fields of a sweep that hold for the whole paper (backbone, ...)
@@ -8,8 +8,10 @@ A file `fpt/papers/NAME.yaml`:
     tasks:     the paper's tasks in its order, each with the fields of a sweep that it fixes (variant, steps, threshold)
     rows:      named once: the fields in which a row's sweep differs from the defaults, `label` where it is printed
                otherwise, `scale` where it is trained for other steps than its task says; options of task and backbone
-               (length, layers, ...) are named like fields. A row without an arm is a model of the literature: it is
-               printed and never run
+               (length, layers, ...) are named like fields. A row without `arm` or `trainable` is a model of the
+               literature: it is printed and never run
+    arms:      in a workspace: name -> init, trainable, and for figures letters, label, colour (#RRGGBB), marker. Every
+               study of the workspace may use these names; in the package they stand in fpt/models/arms.py
     tables:    id -> title, where, kind, measures, and rows: row -> task -> printed number. A number may carry more:
                {is: 72.1, sem: 0.1, mark: "†", literature: "Tay et al.", keep: true} and fields in which the cell
                differs from its row. `ours: why` explains a row that the paper does not print, with the `tasks` on
@@ -275,6 +277,7 @@ class Paper(_Strict):
 
     name: str
     title: str
+    source: str = ""  # the file, known once it is read
     place: int = 100  # among the papers, where they are shown
     own_scale: bool = True  # False: no sweep is at the paper's scale
     authors: str = ""
@@ -282,6 +285,7 @@ class Paper(_Strict):
     rates: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]] = {}
     tasks: dict[str, Fields] = {}
     rows: dict[str, Row] = {}
+    arms: dict[str, Fields] = {}
     tables: dict[str, PaperTable] = {}
     claims: dict[str, Claim] = {}
     findings: dict[str, Finding] = {}

@@ -50,7 +50,7 @@ def _once(read: Callable[..., T]) -> Callable[..., T]:
     return remembered
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Arm:
     """A finished sweep under its name: its record, and its tables, read when they are first asked for.
 
@@ -70,11 +70,15 @@ class Arm:
     collection: int | None  # examples of which every seed tests another part; None: the record names them, or none
     threshold: float | None  # accuracy that counts as converged
     folder: Path
-    result: dict[str, Any] = field(repr=False)
+    result: dict[str, Any]
     origin: Origin = "published"
     of: str = "accuracy"
-    _known: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
     problem: ClassVar[str] = ""  # a cell of a paper's table may have no arm; an arm has results
+
+    def __repr__(self) -> str:
+        grid = f"{len(self.rates)} rates, {len(self.fields['seeds'])} seeds, {self.steps:,} steps"
+        return f"Arm({self.name} on {self.task}, {self.study or self.folder}: {grid}, {self.origin})"
 
     @property
     def label(self) -> str:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -14,8 +14,11 @@ from fpt.results.arm import TUNED, Arm, Origin, published_arms, same_rate
 from fpt.results.baselines import known_scores
 from fpt.results.cells import Point, paired_difference, total
 from fpt.results.estimate import Estimate
-from fpt.results.runs import arms_in, find_study, rate_text
+from fpt.results.runs import arms_in, folder_of, rate_text
 from fpt.results.stats import MINIMUM_PAIRS, paired
+
+if TYPE_CHECKING:
+    from fpt.sweeps.study import Study
 
 QUANTITIES = ("accuracy", "gap")
 COMMON = "common"  # the rate with the best mean over all seeds, the same for each of them
@@ -53,7 +56,7 @@ class Level(Estimate):
 
 
 def contrast(
-    study: str,
+    study: "str | Path | Study",
     first: str,
     second: str,
     *,
@@ -65,8 +68,8 @@ def contrast(
     root: Path | None = None,
     origin: Origin = "published",
 ) -> Contrast:
-    """The arm `first` minus the arm `second` in the results of a study: the published ones, or with `origin` "own" the
-    reader's.
+    """The arm `first` minus the arm `second` in the results of a study, by its name, its folder or as load_study gives
+    it: the published ones, or with `origin` "own" the reader's.
 
     Arms are named as the study's tables name them: "FP", "FR (layers 1)"; one that is there once by any name of
     fpt.models.arm: "frozen-pretrained", "frozen". `task` is needed where the study has
@@ -134,7 +137,7 @@ def pooled(
 
 
 def level(
-    study: str,
+    study: "str | Path | Study",
     arm: str,
     *,
     task: str = "",
@@ -162,14 +165,14 @@ def baseline(task: str, name: str) -> float:
 
 
 def arms_of(
-    study: str, root: Path | None = None, of: str = "accuracy", origin: Origin = "published"
+    study: "str | Path | Study", root: Path | None = None, of: str = "accuracy", origin: Origin = "published"
 ) -> dict[tuple[str, str], Arm]:
     """The arms of a study, by task and name: the published ones, or the reader's own.
 
     `of`: what their values are, "accuracy" on test data or "gap". A published sweep that cannot be read is left out: a
     warning names it. Raises SpecError for anything else.
     """
-    return {(arm.task, arm.name): arm for arm in _of(arms_in(find_study(study, root), origin).values(), of)}
+    return {(arm.task, arm.name): arm for arm in _of(arms_in(folder_of(study, root), origin).values(), of)}
 
 
 def _of(arms: Iterable[Arm], of: str) -> list[Arm]:
@@ -178,7 +181,7 @@ def _of(arms: Iterable[Arm], of: str) -> list[Arm]:
 
 
 def cell_of(
-    study: str,
+    study: "str | Path | Study",
     name: str,
     *,
     task: str = "",
@@ -187,7 +190,8 @@ def cell_of(
     origin: Origin = "published",
 ) -> Arm:
     """One arm of a study's results, by a name as those of `contrast`; errors as its."""
-    folder = find_study(study, root)
+    folder = folder_of(study, root)
+    study = folder.name
     arms, faults = published_arms(folder) if origin == "published" else (arms_in(folder, origin), {})
     if not arms and not faults:
         make = "fpt run and fpt publish make them" if origin == "published" else "fpt run makes them"

@@ -182,14 +182,15 @@ def sweeps_table(study: "str | Path | Study", origin: Origin | None = None) -> p
     return pd.DataFrame(rows)
 
 
-def folder_of(study: "str | Path | Study") -> Path:
-    """The folder of a study, of its name in the workspace, or of one that was read already. Raises SpecError."""
+def folder_of(study: "str | Path | Study", root: Path | None = None) -> Path:
+    """The folder of a study, of its name in the workspace (or in `root`), or of one that was read already. Raises
+    SpecError."""
     if not isinstance(study, str | Path):
         if isinstance(folder := getattr(study, "folder", None), Path):
             return folder
         raise SpecError(f"study = {study!r}: must be its name, a path such as runs/mine, or what load_study gives")
-    named = isinstance(study, str) and Path(study).name == study and not Path(study).exists()
-    return find_study(str(study)) if named else Path(study)
+    named = isinstance(study, str) and Path(study).name == study and (root or not Path(study).exists())
+    return find_study(str(study), root) if named else Path(study)
 
 
 def study_of(study: "str | Path | Study") -> "Study":

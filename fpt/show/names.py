@@ -1,6 +1,6 @@
 """Names of tasks and models in tables and figures."""
 
-from fpt.tasks import TASKS
+from fpt import tasks
 
 TITLES = {  # where there is little room
     "homology": "Homology", "digits": "Digits", "digits-lra": "Digits, by pixel", "listops-short": "ListOps, short",
@@ -10,7 +10,8 @@ MODELS = {"minilm": "MiniLM", "smollm2": "SmolLM2"}  # as their authors write th
 
 def title(task: str) -> str:
     """The task's name in tables and figures."""
-    return TITLES.get(task) or (TASKS[task].title if task in TASKS else task)
+    known = tasks.known()
+    return TITLES.get(task) or (known[task].title if task in known else task)
 
 
 def model(backbone: str) -> str:

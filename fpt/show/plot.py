@@ -123,7 +123,9 @@ def named(letters: str) -> Treatment:
     """The arm with these letters; a grey one for what has none."""
     if letters.rpartition("-")[0] in models.arms.TOO:
         return models.arm(letters)
-    return next((arm for arm in models.ARMS.values() if arm.letters == letters), Treatment("", "", letters, letters))
+    return next(
+        (arm for arm in models.arms.known().values() if arm.letters == letters), Treatment("", "", letters, letters)
+    )
 
 
 def long_name(name: str) -> str:

@@ -43,11 +43,14 @@ def one_value(value: Any) -> Any:
 
 
 def text_or_texts(trainable: Any) -> Any:
-    """Refused here: pydantic would name both types that the value is not."""
-    listed = isinstance(trainable, list | tuple) and all(isinstance(group, str) for group in trainable)
+    """A policy, or a list, in which YAML makes a mapping of `layers: last 2`. Refused here: pydantic would name both
+    types that the value is not."""
+    if isinstance(trainable, list | tuple):
+        trainable = [models.arms.as_text(group) for group in trainable]
+    listed = isinstance(trainable, list) and all(isinstance(group, str) for group in trainable)
     if not (listed or isinstance(trainable, str)):
-        raise ValueError("must be a policy, or a list of groups")
-    return trainable
+        raise ValueError("must be a policy, or a list of groups, layers and patterns of names")
+    return tuple(trainable) if listed else trainable
 
 
 def policy_or_groups(trainable: str | tuple[str, ...]) -> str | tuple[str, ...]:

@@ -4,10 +4,11 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ from typing import Any
 from fpt.errors import FptError, LockedError, SpecError
 from fpt.files import read_json
 from fpt.files import workspace as workspace
-from fpt.sweeps.fields import canonical
+from fpt.sweeps.fields import SWEEP, canonical
 from fpt.sweeps.record import PUBLISHED as PUBLISHED
 from fpt.sweeps.record import RESULT as RESULT
 from fpt.sweeps.record import damaged, read_progress, read_record
@@ -86,6 +87,28 @@ def stale_folders(study: Study, inside: str = "") -> list[Path]:
     names = {spec.folder_name for spec in study.sweeps} | {PUBLISHED, WINNER}
     folders = sorted(path for path in (study.folder / inside).glob("*") if path.is_dir())
     return [path for path in folders if path.name not in names and not path.name.startswith(".")]
+
+
+def stale_results(study: Study) -> list[Path]:
+    """Those of the `stale_folders` that are results of a sweep, by their name and by the lock under which such are
+    written, and in which nobody is at work."""
+    locks = (LOCK, NOTEBOOK_LOCK)
+    return [
+        folder
+        for folder in stale_folders(study)
+        if SWEEP.fullmatch(folder.name)
+        and any((folder / name).is_file() for name in (*locks, RESULT))
+        and not any(is_held(folder / name) for name in locks)
+    ]
+
+
+def remove(folders: Iterable[Path]) -> None:
+    """Remove folders of results; a link to one, and not what it leads to."""
+    for folder in folders:
+        if folder.is_symlink():
+            folder.unlink()
+        else:
+            shutil.rmtree(folder)
 
 
 def read_result(folder: Path, spec: SweepSpec) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ record says by itself what was run, so neither needs a study, a task or a model.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -213,8 +214,13 @@ def recipe_of(result: Mapping[str, Any]) -> Recipe:
 
 def sweep_of(result: Mapping[str, Any]) -> str:
     """The name of a sweep and of its folder, `TASK.ARM-HASH`, by its record."""
-    fields = result["spec"]
-    return f"{fields['task'].partition(':')[0]}.{fields['arm']}-{result['hash']}"
+    return folder_name(result["spec"]["task"], result["spec"]["arm"], result["hash"])
+
+
+def folder_name(task: str, arm: str, hashed: str) -> str:
+    """`TASK.ARM-HASH`. What no folder can be called, as in `layers: last 2-pretrained`, becomes _: the hash tells arms
+    apart."""
+    return f"{task.partition(':')[0]}.{re.sub(r'[^A-Za-z0-9_+-]+', '_', arm)}-{hashed}"
 
 
 def damaged(path: Path, finding: str) -> DataError:

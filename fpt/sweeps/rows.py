@@ -39,7 +39,7 @@ def meant(file: StudyFile, paper: Paper, table: PaperTable, row: str, task: str)
     What decides, first to last: what the study says by the row's own name; the row and its cell; what stands for its
     model; `tasks` of the study; `defaults` of the study; the paper.
     """
-    if "arm" not in paper.rows[row].fields:
+    if not {"arm", "trainable"} & paper.rows[row].fields.keys():
         return None
     named = table.named(row, task, paper)
     run = task if table.any_task else file.in_place_of(task, "task").get("task", task)

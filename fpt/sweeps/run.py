@@ -255,8 +255,8 @@ def check_contents(spec: SweepSpec, task: "Task") -> None:
     model or a tokenizer, as they were read for `task`, and as they are now."""
     asked = spec.means.contents
     now = contents_of(spec.task, spec.backbone, spec.means.own_table)
-    read = f"{tasks.own_kind(spec.task)}:{task.checksum}"
-    if now != asked or asked.get("task", read) != read:
+    kind = tasks.own_kind(spec.task)
+    if now != asked or (kind and asked["task"] != f"{kind}:{task.checksum}"):
         raise DataError(
             f"the data of {spec.task}, or the files of {spec.backbone}, changed after the sweep {spec.hash} was named "
             "after them: nothing is recorded. Make its spec anew, and run it: it is another sweep, of what is there now"

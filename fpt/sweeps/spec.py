@@ -25,6 +25,7 @@ from pydantic import (
 from fpt import models, tasks
 from fpt.documents import explained
 from fpt.errors import SpecError, check_known
+from fpt.files import known_sha256
 from fpt.models import hub, tokens
 from fpt.models.arms import Targets, Zero
 from fpt.sweeps.fields import (
@@ -37,6 +38,7 @@ from fpt.sweeps.fields import (
     Trainable,
     canonical,
 )  # fmt: skip
+from fpt.sweeps.record import folder_name
 from fpt.training.recipe import KEPT, Count, Recipe
 
 PROTOCOL = 2  # raised when a default or the meaning of results changes: every sweep then has a new hash
@@ -219,7 +221,7 @@ class SweepSpec(Recipe):
     @property
     def folder_name(self) -> str:
         """`digits.frozen-pretrained-1a2b3c4d`, below the study's folder."""
-        return f"{self.task.partition(':')[0]}.{self.arm}-{self.hash}"
+        return folder_name(self.task, self.arm, self.hash)
 
     @property
     def pretrained_on(self) -> str:
@@ -294,6 +296,8 @@ def contents_of(task: str, backbone: str, own_table: tasks.OwnTable) -> dict[str
     found: dict[str, str] = {}
     if kind := tasks.own_kind(task):
         found["task"] = f"{kind}:{tasks.own_checksum(task)}"
+    elif code := tasks.own_code(task):
+        found["task"] = f"{task}:{known_sha256(code)}"
     if folder := hub.path_of(backbone):
         found["backbone"] = hub.HUB + hub.checksum(folder)
     if own_table == tasks.READS:

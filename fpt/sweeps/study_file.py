@@ -70,7 +70,9 @@ def read_study(folder: Path, label: str) -> StudyFile:
         f"stands_for of {label}, {name}": given for name, given in file.stands_for.items() if isinstance(given, dict)
     }
     places |= _of_paper(paper_of(file.paper, label)) if file.paper else {}
-    options = [name for table in (tasks.TASKS, models.BACKBONES) for entry in table.values() for name in entry.options]
+    options = [
+        name for table in (tasks.known(), models.BACKBONES) for entry in table.values() for name in entry.options
+    ]
     known = [*FIELDS, "keep_as", *dict.fromkeys(options)]
     for place, fields in places.items():
         for name, value in fields.items():
@@ -83,7 +85,7 @@ def read_study(folder: Path, label: str) -> StudyFile:
 
 def _of_paper(paper: Paper) -> dict[str, Fields]:
     """Everything in a paper that becomes fields of a sweep."""
-    source = f"fpt/papers/{paper.name}.yaml"
+    source = paper.source
     places = {f"defaults of {source}": paper.defaults}
     places |= {f"{source}, task {task}": fields for task, fields in paper.tasks.items()}
     places |= {f"{source}, row {name}": {**row.fields, **row.scale} for name, row in paper.rows.items()}
@@ -167,7 +169,7 @@ def _check_left_out(file: StudyFile, label: str) -> None:
         for paper in papers().values()
         for table in paper.tables.values()
         for row in table.rows
-        for task in (tasks.TASKS if table.any_task else table.on(row, paper))
+        for task in (tasks.known() if table.any_task else table.on(row, paper))
     ]
     for pattern in file.leaves_out:
         if not any(fnmatchcase(cell, pattern) for cell in cells):

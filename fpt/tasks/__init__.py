@@ -5,19 +5,23 @@ This module stays free of torch, so that plans and spec hashes need none.
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from fpt.errors import DataError, SpecError, check_known, check_options
-from fpt.files import cache_folder, from_workspace, known_sha256
+from fpt.files import cache_folder, from_workspace, known_sha256, state_of, workspace_around
 
 if TYPE_CHECKING:
     from fpt.tasks.task import Task
     from fpt.tasks.texts import Reader
 
+CODE = "FPT_TASKS"  # the environment variable that names a folder of tasks of your own
 NPZ, FOLDER, CSV = "npz:PATH", "folder:PATH", "csv:PATH"
 OWN = {"npz": NPZ, "folder": FOLDER, "csv": CSV}  # your own data, by what stands before the colon
 TOKENIZERS = BY_BYTES, BY_MODEL = "bytes", "own"  # what makes symbols of texts
@@ -169,9 +173,54 @@ TASKS: dict[str, Entry] = {
 def entry(name: str, source: str = "") -> Entry:
     """The entry of task `name`; `npz:` and any path share one, as `folder:` and `csv:` do. Raises SpecError for an
     unknown name."""
-    key = OWN.get(own_kind(name), name)
-    check_known("task", key, TASKS, source)
-    return TASKS[key]
+    key, every = OWN.get(own_kind(name), name), known()
+    if key not in list(every) and not os.environ.get(CODE):
+        _refuse_unasked(key)
+    check_known("task", key, every, source)
+    return every[key]
+
+
+def known() -> dict[str, Entry]:
+    """Every task: ours, and those of your own, a Python file each, in the folder that FPT_TASKS names. Nobody's code is
+    executed where it does not name one. Raises SpecError for a file without a task."""
+    if not os.environ.get(CODE):
+        return TASKS
+    files = sorted(from_workspace(os.environ[CODE]).glob("[!_]*.py"))
+    return TASKS | {path.stem: _imported(path.absolute(), state_of(path)) for path in files}
+
+
+def own_code(name: str) -> Path | None:
+    """The Python file of a task of your own; None for every other task."""
+    folder = os.environ.get(CODE)
+    if not folder or name in TASKS or name not in known():
+        return None
+    return from_workspace(folder) / f"{name}.py"
+
+
+@cache
+def _imported(path: Path, state: tuple[int, int] | None) -> Entry:
+    """The entry TASK of a file, which is executed once for as long as it stays as it is."""
+    where = spec_from_file_location(f"fpt_task_{path.stem}", path)
+    assert where is not None
+    assert where.loader is not None
+    module = module_from_spec(where)
+    where.loader.exec_module(module)
+    found = getattr(module, "TASK", None)
+    if not isinstance(found, Entry) or path.stem in TASKS or not re.fullmatch(r"[A-Za-z0-9_-]+", path.stem):
+        raise SpecError(
+            f"{path}: a task of your own is a file NAME.py that defines TASK, an Entry of fpt.tasks, under a name of "
+            f"letters, digits, - and _ that no other task has; TASK is {found!r} ({CODE})"
+        )
+    return found
+
+
+def _refuse_unasked(name: object) -> None:
+    """SpecError where the workspace has code of this name."""
+    root = workspace_around(Path.cwd())
+    if root and (root / "tasks" / f"{name}.py").is_file():
+        raise SpecError(
+            f"task {name!r}: tasks/{name}.py is code, and code is executed only where you ask for it: set {CODE}=tasks"
+        )
 
 
 def own_table(name: str, options: Mapping[str, Any]) -> OwnTable:

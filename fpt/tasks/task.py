@@ -16,7 +16,7 @@ from fpt.tasks.arrays import Draw, Encoder, Examples, Finite, of_like_length, st
 STREAM_EXAMPLES = 2_000  # evaluation examples of a stream, each for validation and test
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Task:
     """Data and how they become tokens; own_table, name, variant, options and title are filled in by `fpt.tasks.load`.
 
@@ -54,6 +54,10 @@ class Task:
     variant: str = "paper"
     options: Mapping[str, Any] = field(default_factory=dict)
     title: str = ""
+
+    def __repr__(self) -> str:
+        symbols = f"{self.vocabulary} symbols" if self.vocabulary else f"{self.width} features"
+        return f"Task({self.name or self.source}: {self.tokens} tokens of {symbols}, {self.classes} classes)"
 
     @property
     def predictions(self) -> int:

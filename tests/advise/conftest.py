@@ -10,6 +10,7 @@ import made_rows
 import numpy as np
 import pandas as pd
 import pytest
+import small_studies
 
 from fpt.advise import work
 from fpt.advise.baselines import baselines
@@ -21,8 +22,7 @@ from fpt.sweeps import SweepSpec, load_study, run_sweep
 
 
 def workspace(folder: Path) -> Path:
-    (folder / "runs").mkdir()
-    (folder / "notebooks").mkdir()  # empty: sweeps are trained in this process
+    small_studies.workspace(folder, name="another", notebooks=False)
     return folder
 
 

@@ -96,7 +96,7 @@ COMMANDS = {
     "a dry run with an address": ("run mine --smoke --address here:1", ("--smoke", "--address")),
     "a dry run without its data": ("run mine --smoke", ("--smoke", "tests/data")),
     "no such table": ("plan mine --only lu-table-8", ("lu-table-8", "digits")),
-    "another workspace that is none": ("plan mine --root /usr", ("--root", "/usr", "runs/", "notebooks/")),
+    "another workspace that is none": ("plan mine --root /usr", ("--root", "/usr", "study.yaml", "fpt init")),
     "a report of nothing": ("report mine", ("mine", "no results", "fpt run mine")),
     "a report into no folder": ("report mine --output nowhere/a.html", ("--output", "nowhere/a.html")),
     "a report onto a folder": ("report mine --output runs", ("--output", "runs")),
@@ -312,9 +312,8 @@ CASES = {f"{door}: {name}": case for door, cases in DOORS.items() for name, case
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """An empty workspace as working directory."""
-    for name in ("runs", "notebooks"):
-        (tmp_path / name).mkdir()
+    """A workspace as working directory, with a study that no case names."""
+    workspace(tmp_path, name="another", notebooks=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -359,9 +358,10 @@ def test_the_environment(case, here, monkeypatch):
 
 def test_a_minute_for_a_model_that_needs_ten_for_a_step(here, monkeypatch):
     table()
+    before = set(here.rglob("*"))
     monkeypatch.setattr(work, "product_rate", lambda compute_type: 1e3)  # FLOP a second: of a very slow machine
     refused("advise", "data.csv", "--minutes", "1", named=("--minutes 1", "tiny-lm", "minutes"))
-    assert not list((here / "runs").iterdir())
+    assert set(here.rglob("*")) == before
 
 
 def test_a_dry_run_reaches_no_further_than_the_model(here, root):

@@ -68,9 +68,6 @@ def toy(write):
 def alone(tmp_path, monkeypatch):
     """The papers of the test's folder are the only ones."""
     monkeypatch.setattr(papers, "FOLDERS", [tmp_path])
-    papers.papers.cache_clear()
-    yield
-    papers.papers.cache_clear()
 
 
 def test_a_cell_knows_its_number_its_error_and_the_fields_in_which_it_differs(toy):
@@ -178,7 +175,6 @@ def test_the_hash_of_a_rule_is_that_of_what_decides(write, monkeypatch):
 def test_a_name_stands_in_one_paper(write, tmp_path, monkeypatch):
     write("  T-02:", "  R-01:")
     monkeypatch.setattr(papers, "FOLDERS", [*papers.FOLDERS, tmp_path])
-    papers.papers.cache_clear()
     with pytest.raises(SpecError, match=r"'R-01' stands in two papers, .* and 'Toy'"):
         papers.papers()
 
@@ -189,7 +185,7 @@ def test_a_name_stands_in_one_paper(write, tmp_path, monkeypatch):
         ("layers: 3", "lairs: 3", "row UR"),
         ("layers: 2", "lairs: 2", "toy-table-1/FP/digits"),
         ("digits: {}", "digits: {lairs: 3}", "task digits"),
-        ("backbone: gpt2", "lairs: 3", "defaults of fpt/papers/toy.yaml"),
+        ("backbone: gpt2", "lairs: 3", "defaults of toy.yaml"),
     ],
 )
 def test_a_misspelt_field_is_refused_where_no_study_uses_it(write, tmp_path, monkeypatch, old, new, place):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import synthetic
 from made_cells import Made, cell, paper
+from small_studies import workspace
 
 from fpt.errors import SpecError
 from fpt.models import ARMS
@@ -191,8 +192,7 @@ def test_compute_scales_the_budget():
 
 def test_the_newest_result_has_a_day(tmp_path):
     assert newest().split()[-1].isdigit()
-    for folder in ("runs", "notebooks"):
-        (tmp_path / folder).mkdir()
+    workspace(tmp_path, notebooks=False)
     assert newest(tmp_path) == ""
 
 

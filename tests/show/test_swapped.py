@@ -22,7 +22,7 @@ ITS_OWN = ("spec", "hash", "asks", "plan", "tables")  # of a record: what it is 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
     """A workspace with these pages and all runs; those of the study are copies."""
-    for folder in ("runs", "notebooks", "book"):
+    for folder in ("runs", "book"):
         (tmp_path / folder).mkdir()
     for page in PAGES:
         shutil.copy(ROOT / "book" / page, tmp_path / "book")

@@ -9,6 +9,7 @@ import committed
 import pandas as pd
 import pytest
 import synthetic
+from small_studies import workspace
 
 from fpt.errors import SpecError
 from fpt.papers import claims
@@ -140,7 +141,7 @@ def root(tmp_path: Path) -> Path:
 
     html = {"data": {"text/html": ["<table>", "</table>"]}}
     cells = [cell("words", {"text": "hello"}), cell("table", {"text": "before"}, html), {"metadata": {}}]
-    (tmp_path / "runs").mkdir()
+    workspace(tmp_path, notebooks=False)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks/one.ipynb").write_text(json.dumps({"cells": cells}))
     return tmp_path

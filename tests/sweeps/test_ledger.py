@@ -121,7 +121,7 @@ def test_the_workspace_is_the_nearest_folder_above(workspace: Path, monkeypatch:
     monkeypatch.chdir(workspace / "runs" / "mine")
     assert ledger.workspace() == workspace
     assert ledger.workspace(workspace) == workspace
-    with pytest.raises(SpecError, match=r"as --root .*runs/ and notebooks/"):
+    with pytest.raises(SpecError, match=r"as --root .*study\.yaml.*fpt init"):
         ledger.workspace(workspace / "runs")
     monkeypatch.chdir("/")
     with pytest.raises(SpecError, match=r"at or above the working directory.*--root"):

@@ -193,26 +193,18 @@ tables:
 SMALL = {"gpt2": "tiny-lm", "mnist": "digits", "cifar10": "digits"}
 
 
-@pytest.fixture(scope="module")
-def others():
-    return papers.papers()
-
-
 @pytest.fixture
-def toy(tmp_path, others, monkeypatch):
-    """Puts a paper beside the others, which are read once."""
-    folder, load_paper = tmp_path / "papers", papers.load_paper
+def toy(tmp_path, monkeypatch):
+    """Puts a paper beside the others."""
+    folder = tmp_path / "papers"
     folder.mkdir()
     monkeypatch.setattr(papers, "FOLDERS", [*papers.FOLDERS, folder])
-    monkeypatch.setattr(papers, "load_paper", lambda path, label: others.get(path.stem) or load_paper(path, label))
 
     def put(text=PAPER):
         (folder / "toy.yaml").write_text(text)
-        papers.papers.cache_clear()
 
     put()
-    yield put
-    papers.papers.cache_clear()
+    return put
 
 
 @pytest.mark.usefixtures("toy")

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from fpt.errors import DataError, FptError, LockedError, SpecError
+import fpt
+from fpt.errors import DataError, FptError, LockedError
 from fpt.files import check_writable
 from fpt.sweeps import ledger
 from fpt.sweeps.spec import SweepSpec
 
-SOURCE = Path("notebooks/sweep.ipynb")
+SOURCE = Path("notebooks/sweep.ipynb")  # in this repository; a wheel has a copy of it in fpt/sweeps (pyproject.toml)
 FAILED, LOG = "notebook.failed.ipynb", "worker.log"
 OWN_ERROR, LOST = 1, 138  # exit codes of a worker; 138 is papermill's own for a dead kernel
 RETRIES = 2  # of a lost worker; a sweep that fails by its own error is not tried again
@@ -116,15 +117,21 @@ def in_order(engine: Engine, specs: Sequence[SweepSpec], study: Path) -> list[Fa
 def to_do(specs: Sequence[SweepSpec], study: Path) -> list[SweepSpec]:
     """The sweeps that are not complete, once it is sure that nobody is at work on any.
 
-    Raises LockedError if somebody else is at work in one of the folders, SpecError without a notebook to run.
+    Raises LockedError if somebody else is at work in one of the folders.
     """
-    if not SOURCE.is_file():
-        raise SpecError(f"{SOURCE} is missing in the workspace {Path.cwd()}: this notebook runs every sweep")
     for spec in specs:
         ledger.wait_until_free(study / spec.folder_name)
     specs = [spec for spec in specs if not ledger.sweep_state(spec, study).complete]  # another driver may have done it
     # Longest first: what trains everything takes twice as long, and would keep the other cores waiting at the end.
     return sorted(specs, key=lambda spec: len(spec.means.groups), reverse=True)
+
+
+def sweep_notebook() -> Path:
+    """The notebook that executes a sweep: that of the workspace where it has one, as this repository, else that of the
+    package, which lies in an installed one, or beside that of a checkout."""
+    package = Path(fpt.__file__).parent
+    places = (SOURCE, package / "sweeps" / SOURCE.name, package.parent / SOURCE)
+    return next(place for place in places if place.is_file())
 
 
 def settle(attempt: Attempt, code: int) -> Failure | Literal["again"] | None:

@@ -181,24 +181,28 @@ def _work(parameters: dict[str, Any], folder: Path) -> int:
             if root.name:  # not the root of the disk
                 text = re.sub(rf"(?<![\w./-]){re.escape(root.as_posix())}/", "", text)
         notebook = json.loads(text)
-        notebook["metadata"]["papermill"]["output_path"] = (folder / ledger.NOTEBOOK).as_posix()
+        notebook["metadata"]["papermill"] |= {
+            "input_path": SOURCE.as_posix(),  # wherever this machine has it
+            "output_path": (folder / ledger.NOTEBOOK).as_posix(),
+        }
         write_json(folder / ledger.NOTEBOOK, notebook)
         partial.unlink()
     return 0
 
 
 def execute_notebook(parameters: dict[str, Any], output: Path) -> None:
-    """papermill on the sweep notebook, by relative paths only, after the check that papermill leaves out."""
+    """papermill on the sweep notebook, after the check that papermill leaves out."""
     import papermill
 
-    known = papermill.inspect_notebook(SOURCE.as_posix())
+    source = engines.sweep_notebook().as_posix()
+    known = papermill.inspect_notebook(source)
     if unknown_names := sorted(set(parameters) - set(known)):
-        raise SpecError(f"{SOURCE} has no parameters {', '.join(unknown_names)}; it has {', '.join(known)}")
+        raise SpecError(f"{source} has no parameters {', '.join(unknown_names)}; it has {', '.join(known)}")
     from fpt.sweeps.engines.kernel import OwnPython
 
     # nbclient waits 4 s for late output, which a loaded machine misses; papermill makes that an error
     papermill.execute_notebook(
-        SOURCE.as_posix(),
+        source,
         output.as_posix(),
         parameters=parameters,
         progress_bar=False,

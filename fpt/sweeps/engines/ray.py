@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import fpt
-from fpt import tasks
+from fpt import models, papers, tasks
 from fpt.errors import FptError, SpecError
 from fpt.files import write_atomically
 from fpt.models import hub
@@ -157,7 +157,8 @@ def _job(spec: SweepSpec, study: Path) -> News:
     folder = study / spec.folder_name
     (folder / engines.FAILED).unlink(missing_ok=True)
     done = _contents(folder, FILES) if ledger.read_result(folder, spec) else {}
-    needed = [path for path in (engines.SOURCE, study / FILE) if path.is_file()]  # the study says what it asks
+    # the study says what it asks, of papers
+    needed = [path for path in (engines.SOURCE, study / FILE, *Path(papers.OWN).glob("*.yaml")) if path.is_file()]
     files = {path.as_posix(): path.read_bytes() for path in needed}
     files |= {(folder / name).as_posix(): content for name, content in done.items()}
     job = {"parameters": spec.parameters(), "hash": spec.hash, "version": fpt.__version__}
@@ -213,8 +214,14 @@ def _got(reference: Any) -> bytes:
 
 
 def _lacking(parameters: Mapping[str, Any]) -> str:
-    """The task or the backbone that is a path in the workspace; empty where neither is."""
+    """What lies in the workspace: a task or a backbone that is a path, or a task or an arm of your own; empty where
+    nothing does."""
     backbone = parameters["backbone"]
+    try:
+        models.arm(parameters["arm"])
+        tasks.entry(parameters["task"])
+    except SpecError:
+        return f"{parameters['task']}, {parameters['arm']}"
     if tasks.own_kind(parameters["task"]):
         return str(parameters["task"])
     return str(backbone) if hub.path_of(backbone) and not backbone.startswith(f"{hub.HUB}~") else ""
