@@ -13,6 +13,7 @@ from fpt.show.html import CaptionedFigure, Table
 from fpt.show.places import NONE
 
 TFIDF = "TF-IDF, linear SVM"
+DEEPEST = 30  # points below the probe: runs that learned less lie below the panel, since they would flatten the others
 
 
 def texts_by_rate(task: str, caption: str) -> CaptionedFigure:
@@ -36,6 +37,7 @@ def texts_figure(task: str) -> plot.Plot:
             axes.axhline(level, color=plot.INK, linestyle=style, linewidth=1.2, label=name)
         plot.rate_axis(axes, pd.concat(lines)["rate"], "test accuracy (%)")
         axes.set_title(str(setting))
+        axes.set_ylim(bottom=max(axes.get_ylim()[0], across["probe"] - DEEPEST))
         frames += lines
         words += [f"{setting}, {WAYS[way]}: {each.level()} at {rate_text(each.rate)}" for way, each in ways.items()]
         words += [f"{setting}, {name}: {number_text(level, PERCENT)}%" for name, level in across.items()]
