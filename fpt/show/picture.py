@@ -218,7 +218,10 @@ def _line(arm: Arm) -> pd.DataFrame:
 
 
 def _in_words(data: pd.DataFrame) -> str:
-    told = []
+    """The alt text: who is ahead at which rates of the first panel, then every mark."""
+    first = data[data["panel"] == data["panel"].iloc[0]].pivot(index="rate", columns="drawn", values="accuracy")
+    ahead = [rate_text(rate) for rate in first.index[first[FULL] > first[FROZEN]]]
+    told = [f"On MNIST full training is ahead at {', '.join(ahead)}, and frozen layers at the others"]
     for (panel, name), rows in data.groupby(["panel", "drawn"], sort=False):
         shown = [
             f"{number_text(share, PERCENT)}%" + ("" if pd.isna(rate) else f" at {rate_text(rate)}")
