@@ -1,4 +1,4 @@
-"""Named random streams: one seed fixes everything, and no two uses share a stream (book/method.md, Pairing)."""
+"""Named random streams: one seed fixes everything, and no two uses share a stream (book/method.md, Training)."""
 
 import hashlib
 from typing import TYPE_CHECKING
