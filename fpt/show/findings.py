@@ -266,22 +266,21 @@ def _bounds(rule: Rule, between: str, above: str) -> str:
     return above.format(f"{rule.by:g}") if rule.by else ""
 
 
-ROLES = {SPEAKS: "", FLOORED: " (at floor)"}  # what follows the word of a contrast
+FOLLOWS = {FLOORED: " (at floor)", ROBUSTNESS: " (robustness)"}  # the word of a contrast
 
 
 def evidence_table(rows: pd.DataFrame) -> Table:
-    """Contrasts of a claim, a row each: the pair, what is compared, the estimate with the 95% interval, the word, what
-    the pair counts as where that is another word, and where it depends on steps."""
+    """Contrasts of a claim, a row each: the pair, what is compared, the estimate with the 95% interval, the word, in
+    brackets what the pair counts as where that is another word, and where it depends on steps."""
     lines = []
     for row in rows.to_dict("records"):
-        counted = ROLES.get(row["role"], " (robustness)")
+        of_pair = "" if row["pair_word"] in ("", row["word"]) else f" (pair: {row['pair_word']})"
         lines.append(
             {
                 "pair": row_name(row),
                 "contrast": ", ".join(filter(None, [row["contrast"], row["at"]])),
                 "estimate (95% interval)": "" if pd.isna(row["estimate"]) else str(_estimate(row)),
-                "word": f"{row['word']}{counted}",
-                "the pair counts as": "" if row["pair_word"] == row["word"] else row["pair_word"],
+                "word": f"{row['word']}{FOLLOWS.get(row['role'], of_pair)}",
                 MADE_FOR: row["planned"],
                 "other studies": f"{STEPS_MATTER}: {row['other_steps']}" if row["other_steps"] else "",
             }
