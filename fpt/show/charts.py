@@ -27,6 +27,7 @@ from fpt.show.html import CaptionedFigure
 from fpt.show.planes import MOST_POINTS, plane_figure
 
 WIDEST = 20  # characters of a row's name in one line: a longer one would leave a phone no room for the panel
+HIGHEST = 34  # characters of a line that stands upright beside a panel
 LINES = ("--", ":", "-.")  # of baselines
 BAR: dict[str, Any] = {"markersize": 6, "linewidth": 2, "linestyle": "none"}  # a mean with its interval
 
@@ -108,14 +109,17 @@ def _dots(
     at: str | float,
     budget: int | None,
 ) -> plot.Plot:
-    wrapped = [fill(plot.arm_words(name), WIDEST) for name in cells]
+    sweeps = plot.fields_of(cells.values())
+    named = dict(zip(cells, plot.words_of(sweeps), strict=True))
+    wrapped = [fill(name, WIDEST) for name in named.values()]
     lines = 1 + max(name.count("\n") for name in wrapped)
     figure, (axes,) = plot.panels_of(1, 0.4 + (0.13 + 0.16 * max(2, lines)) * len(cells), "x")
     rows: list[dict[str, Any]] = []
+    looks = plot.looks_of(sweeps)
     for y, (name, cell) in enumerate(cells.items()):
         seeds, shown = 100 * cell.values(rate_of(cell, at, budget), budget).dropna(), levels[name]
-        axes.plot(seeds, [y - 0.18] * len(seeds), ".", color=plot.colour_of(name), alpha=0.7, markersize=7)
-        look = BAR | {"color": plot.colour_of(name), "marker": plot.marker_of(name)}
+        axes.plot(seeds, [y - 0.18] * len(seeds), ".", color=looks[y]["color"], alpha=0.7, markersize=7)
+        look = BAR | {"color": looks[y]["color"], "marker": looks[y]["marker"]}
         axes.errorbar(shown.value, y + 0.12, xerr=plot.bar(shown.value, shown.low, shown.high, MOST_POINTS), **look)
         rows += [{"arm": name, "seed": seed, "accuracy": each} for seed, each in seeds.items()]
         rows.append({"arm": name, "accuracy": shown.value, "low": shown.low, "high": shown.high})
@@ -125,7 +129,7 @@ def _dots(
     axes.set(xlabel=f"test accuracy (%), {_where(at)}", ylim=(len(cells) - 0.5, -0.5))
     if known:
         plot.shared_legend(figure, [axes])
-    words = [f"{plot.arm_words(name)} {shown}" for name, shown in levels.items()]
+    words = [f"{named[name]} {shown}" for name, shown in levels.items()]
     words += [f"{name} {number_text(share, PERCENT)}%" for name, share in known.items()]
     return figure.describe(
         f"Test accuracy, {_where(at)}, mean and 95% interval: {'; '.join(words)}.",
@@ -138,15 +142,16 @@ def _dots(
 def _by_rate(cells: Mapping[str, Arm], budget: int | None) -> plot.Plot:
     figure, (axes,) = plot.panels_of(1)
     lines = {name: _line(cell, budget) for name, cell in cells.items()}
-    looks = plot.looks_of(lines)
-    for number, (name, line) in enumerate(lines.items()):
+    sweeps = plot.fields_of(cells.values())
+    named, looks = plot.words_of(sweeps), plot.looks_of(sweeps)
+    for number, line in enumerate(lines.values()):
         dodge = 1.04 ** (number - (len(lines) - 1) / 2)
         around = plot.bar(line["accuracy"], line["low"], line["high"])
-        axes.errorbar(dodge * line["rate"], line["accuracy"], yerr=around, label=plot.arm_words(name), **looks[name])
+        axes.errorbar(dodge * line["rate"], line["accuracy"], yerr=around, label=named[number], **looks[number])
     plot.trivial_line(axes, _task(cells), next(iter(cells.values())).variant)
     plot.rate_axis(axes, pd.concat(lines.values())["rate"], "test accuracy (%)")
     plot.shared_legend(figure, [axes])
-    words = [f"{plot.arm_words(name)}: {_line_words(line)}" for name, line in lines.items()]
+    words = [f"{name}: {_line_words(line)}" for name, line in zip(named, lines.values(), strict=True)]
     return figure.describe(
         f"Test accuracy by learning rate, means over seeds. {'. '.join(words)}.",
         pd.concat(lines, names=["arm"]).reset_index("arm"),
@@ -172,21 +177,24 @@ def _line_words(line: pd.DataFrame) -> str:
 def _by_budget(cells: Mapping[str, Arm], found: Mapping[int, Contrast]) -> plot.Plot:
     figure, (axes,) = plot.panels_of(1)
     for x, each in enumerate(found.values()):
-        look = BAR | {"color": plot.INK, "marker": "D"}
-        axes.errorbar(x, each.value, yerr=plot.bar(each.value, each.low, each.high, MOST_POINTS), **look)
+        bar = BAR | {"color": plot.INK, "marker": "D"}
+        axes.errorbar(x, each.value, yerr=plot.bar(each.value, each.low, each.high, MOST_POINTS), **bar)
     axes.axhline(0, color=plot.GREY, linewidth=1)
     axes.margins(y=0.3)
-    for name, height, side in zip(cells, (0.98, 0.02), ("top", "bottom"), strict=True):
-        style: dict[str, Any] = {"va": side, "color": plot.colour_of(name), "weight": "bold"}
-        axes.text(0.02, height, f"{plot.arm_words(name)} leads", transform=axes.transAxes, **style)
+    sweeps = plot.fields_of(cells.values())
+    named = plot.words_of(sweeps)
+    ends = zip(named, plot.looks_of(sweeps), (0.98, 0.02), ("top", "bottom"), strict=True)
+    for name, look, height, side in ends:
+        style: dict[str, Any] = {"va": side, "color": look["color"], "weight": "bold"}
+        axes.text(0.02, height, f"{name} leads", transform=axes.transAxes, **style)
     budget_axis(axes, list(found))
-    axes.set_ylabel(f"{f' {MINUS} '.join(cells)} (points)")
+    axes.set_ylabel(fill(f"{f' {MINUS} '.join(named)} (points)", HIGHEST))
     words = [f"{each} after {budget:,} steps" for budget, each in found.items()]
     rows = [
         {"budget": budget, "points": each.value, "low": each.low, "high": each.high} for budget, each in found.items()
     ]
     return figure.describe(
-        f"{' minus '.join(map(plot.arm_words, cells))}, each at its own rate, with 95% intervals: {', '.join(words)}.",
+        f"{' minus '.join(named)}, each at its own rate, with 95% intervals: {', '.join(words)}.",
         pd.DataFrame(rows),
         plot.runs_of(cells.values()),
     )

@@ -19,9 +19,8 @@ from fpt.results.runs import SETUP, rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show.html import Page, paragraph
 from fpt.show.names import model, title
-from fpt.show.plot import named
 from fpt.sweeps.spec import SweepSpec
-from fpt.sweeps.words import SHORT, words
+from fpt.sweeps.words import SHORT, arm_of, words
 from fpt.tasks import entry
 
 Setups = Mapping[str, Mapping[str, Arm]]  # model, task and study in words -> arm (FP, ...) -> its cell
@@ -110,12 +109,12 @@ def _setup(name: str, cells: Mapping[str, Arm]) -> dict[str, Any]:
         "floor": _number(floor(first.task, first.variant)),  # null: own data, of which no baseline is known
         "budgets": sorted({budget for cell in arms.values() for budget in cell.budgets}),
         "rates": [rate_text(rate) for rate in rates],
-        "arms": {arm: _arm(arm, cell) for arm, cell in arms.items()},
+        "arms": {arm: _arm(cell) for arm, cell in arms.items()},
         "pairs": [_pair(arms, *pair) for pair in sorted(combinations(arms, 2), key=lambda pair: pair != START)],
     }
 
 
-def _arm(arm: str, cell: Arm) -> dict[str, Any]:
+def _arm(cell: Arm) -> dict[str, Any]:
     """Name and look of an arm; at each budget and rate: the mean (percent), its standard error, and both as text."""
     shown = {}
     for budget in cell.budgets:
@@ -124,7 +123,7 @@ def _arm(arm: str, cell: Arm) -> dict[str, Any]:
             str(rate): [_number(mean), _number(error) or 0, f"{percent(mean)} ± {percent(error)}"]
             for rate, mean, error in zip(scores, scores.mean(), scores.sem(), strict=True)
         }
-    look = named(arm)
+    look = arm_of(cell.fields)
     return {"name": look.label, "colour": look.colour, "marker": look.marker, "points": shown}
 
 

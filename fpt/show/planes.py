@@ -39,7 +39,7 @@ AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text 
 
 def captioned_plane(first: Cell, second: Cell) -> CaptionedFigure:
     """The plane of two arms with a caption that says what to see."""
-    figure, names = plane_figure(first, second), map(plot.arm_words, plot.names_of((first, second)))
+    figure, names = plane_figure(first, second), plot.words_of(plot.fields_of((first, second)))
     lines = HEAVY if figure.axes[0].lines else ""
     return CaptionedFigure(figure, PLANE.format(*names) + lines)
 
@@ -60,11 +60,11 @@ def plane_figure(first: Cell, second: Cell) -> plot.Plot:
     mean, sure, band = (values.unstack()[::-1] for values in columns)
     shown = pd.Series({place: test.in_points.texts(signed=True)[0] for place, test in tests.items()})
     words = shown.unstack()[::-1].fillna("-") + sure.map({True: "*"}.get).fillna("")
-    short = plot.names_of((first, second))
-    names = [plot.arm_words(name) for name in short]
+    sweeps = plot.fields_of((first, second))
+    names = plot.words_of(sweeps)
     figure, (axes,) = plot.panels_of(1, 0.9 + 0.34 * len(mean), "", 0.9 + 0.52 * len(mean.columns))
     most = float(np.nanmax([1.0, *(100 * mean.abs()).to_numpy().flat]))
-    more, less = (plot.colour_of(name) for name in short)
+    more, less = (look["color"] for look in plot.looks_of(sweeps))
     less = plot.OTHERS[0] if less == more else less  # two variants of one arm
     palette: Any = sns.blend_palette([less, "white", more], as_cmap=True)
     look: dict[str, Any] = {"cmap": palette, "vmin": -most, "vmax": most, "linewidths": 0.5, "linecolor": "white"}
@@ -108,9 +108,9 @@ def crossing_figure(first: Cell, second: Cell) -> plot.Plot:
     if found is None or not found.tests:
         return plot.nothing()
     figure, (left, right) = plot.panels_of(2)
-    curves = tuned_lines(left, (first, second))
+    names = plot.words_of(plot.fields_of((first, second)))
+    curves = tuned_lines(left, (first, second), names)
     left.set(title=title(first.task), ylabel="test accuracy, tuned (%)")
-    names = [plot.arm_words(name) for name in plot.names_of((first, second))]
     differences = _differences(right, found)
     right.set(title=f" {MINUS} ".join(names), ylabel="difference (points)")
     plot.shared_legend(figure, [left])

@@ -2,9 +2,8 @@
 
 import itertools
 import math
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -19,7 +18,8 @@ from fpt.models import Treatment
 from fpt.results.baselines import floor
 from fpt.results.cells import Cell, arm_of
 from fpt.results.runs import rate_text
-from fpt.sweeps.words import label
+from fpt.sweeps.words import Fields, legends
+from fpt.sweeps.words import arm_of as treatment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,8 @@ NAMES = {arm.letters: arm.label for arm in FOUR}
 # What is no arm has no arm's colour; 3:1 or nearly so on white and on black.
 OTHERS = ("#7A6FBE", "#8A8A2E", "#2F8F9D", "#A8506E", "#808080", "#B07A4A")
 MARKERS = ("P", "*", "p", "h")
-VARIANTS = (":", "-.")  # lines of further variants of one arm; dashed are parabolas
+RANDOM = (0, (6, 2))  # the line of what starts from random weights; short dashes are parabolas
+VARIANTS = (":", "-.")  # lines of further variants of one arm
 INK = "black"  # what is black takes the colour of the page's text (`svg`)
 GREY = models.arms.GREY
 STYLE: dict[Any, Any] = {
@@ -119,68 +120,44 @@ def runs_of(cells: Iterable[Cell]) -> pd.DataFrame:
     return pd.concat(frames) if frames else pd.DataFrame(columns=["sweep", "seed", "study", "commit"])
 
 
-def named(letters: str) -> Treatment:
-    """The arm with these letters; a grey one for what has none."""
-    if letters.rpartition("-")[0] in models.arms.TOO:
-        return models.arm(letters)
-    return next((arm for arm in models.ARMS.values() if arm.letters == letters), Treatment("", "", letters, letters))
+def fields_of(cells: Iterable[Cell]) -> list[Fields]:
+    """The fields of the sweeps behind some cells, as their records have them: what a figure names and draws them by."""
+    return [arm.fields for cell in cells if (arm := arm_of(cell))]
 
 
-def long_name(name: str) -> str:
-    """FR fixed -> frozen random, fixed."""
-    short, *rest = name.split(" ")
-    words = [word.replace("x", "gain ", 1) if word.startswith("x") else word for word in rest]
-    return ", ".join([named(short).label, *words])
+def words_of(sweeps: Sequence[Fields]) -> list[str]:
+    """Each sweep as a legend names it: its arm, and in brackets what tells it apart from the others of the figure."""
+    return [in_brackets(arm, differs) for arm, differs in legends(sweeps)]
 
 
-def arm_words(name: str) -> str:
-    """An arm as a figure names it: FR (layers 1, residual True) -> frozen random (1 layer, residual)."""
-    words, bracket, rest = name.partition(" (")
-    counted = re.sub(r"\blayers (\d+)", lambda found: f"{found[1]} layer{'s' * (found[1] != '1')}", rest)
-    return long_name(words) + bracket + counted.replace(" True", "").replace("lstm", "LSTM")
+def in_brackets(name: str, more: Sequence[str]) -> str:
+    return f"{name} ({', '.join(more)})" if more else name
 
 
-def in_brackets(names: Iterable[str]) -> str:
-    """What all these names of arms or sweeps say in brackets; nothing where they differ in it."""
-    told = {name.partition(" (")[2].removesuffix(")") for name in names}
-    return told.pop() if len(told) == 1 else ""
+def looks_of(sweeps: Sequence[Fields]) -> list[dict[str, Any]]:
+    """Colour, marker and line of each sweep of a figure. What starts from random weights is dashed, so that no two arms
+    look alike in grey.
 
-
-def words_of(names: Iterable[str]) -> dict[str, str]:
-    """By name, an arm as a figure names it, without what all of them say in brackets: that is the caption's."""
-    names = list(names)
-    shared = f" ({in_brackets(names)})"
-    return {name: arm_words(name.removesuffix(shared)) for name in names}
-
-
-def colour_of(name: str) -> str:
-    return named(name.split(" ")[0]).colour
-
-
-def marker_of(name: str) -> str:
-    return named(name.split(" ")[0]).marker
-
-
-def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Colour, marker and line of each arm of a figure.
-
-    Further variants of one arm, such as "LP (rank 1)" after "LP", are hollow, with lines of their own. Of several arms
+    Further variants of one arm, such as LoRA of rank 1 after LoRA, are hollow, with lines of their own. Of several arms
     that have no colour of their own each gets one of `OTHERS`.
     """
-    looks: dict[str, dict[str, Any]] = {}
-    met: Counter[str] = Counter()
-    names = list(dict.fromkeys(names))
-    nameless = list(dict.fromkeys(name.split(" ")[0] for name in names if colour_of(name) == GREY))
-    lent = dict(zip(nameless, zip(itertools.cycle(OTHERS), itertools.cycle(MARKERS)), strict=False))
-    for name in names:
-        arm = name.split(" ")[0]
-        colour, marker = lent.get(arm, (colour_of(name), marker_of(name)))
-        look = {"color": colour, "marker": marker, "linewidth": 1.8}
-        if met[arm]:
-            look |= {"linestyle": VARIANTS[(met[arm] - 1) % len(VARIANTS)], "markerfacecolor": "none"}
-        looks[name] = look
-        met[arm] += 1
+    arms = list(map(treatment, sweeps))
+    lent = dict(zip(_nameless(arms), zip(itertools.cycle(OTHERS), itertools.cycle(MARKERS)), strict=False))
+    met, looks = Counter[str](), list[dict[str, Any]]()
+    for arm in arms:
+        colour, marker = lent.get(arm.letters, (arm.colour, arm.marker))
+        line = "-" if arm.init != "random" else RANDOM
+        look = {"color": colour, "marker": marker, "linewidth": 1.8, "linestyle": line}
+        if met[arm.letters]:
+            look |= {"linestyle": VARIANTS[(met[arm.letters] - 1) % len(VARIANTS)], "markerfacecolor": "none"}
+        looks.append(look)
+        met[arm.letters] += 1
     return looks
+
+
+def _nameless(arms: Iterable[Treatment]) -> list[str]:
+    """The letters of the arms without a colour of their own, each once."""
+    return list(dict.fromkeys(arm.letters for arm in arms if arm.colour == GREY))
 
 
 def bar(mean: Any, low: Any, high: Any, most: float = math.inf) -> "np.ndarray[Any, Any]":
@@ -201,23 +178,3 @@ def trivial_line(axes: "Axes", task: str, variant: str) -> None:
     """The best trivial strategy, dotted, where one is known."""
     if not math.isnan(trivial := floor(task, variant)):
         axes.axhline(100 * trivial, color=GREY, linestyle=":", label="trivial baseline")
-
-
-def letters_of(cell: Cell) -> str:
-    """The short name of a cell's arm, which has the colour; empty where there is no sweep."""
-    if arm := arm_of(cell):
-        return arm.letters
-    return label(cell.spec) if cell.spec else ""
-
-
-def names_of(cells: Iterable[Cell]) -> list[str]:
-    """The short name of each cell's arm; where two are variants of one arm, what their tables call them is added."""
-    cells = list(cells)
-    short = [letters_of(cell) or cell.name for cell in cells]
-    if len(set(short)) == len(short):
-        return short
-    pairs = zip(short, cells, strict=True)
-    return [
-        cell.name if cell.name == arm or cell.name.startswith(f"{arm} (") else f"{arm} ({cell.name})"
-        for arm, cell in pairs
-    ]

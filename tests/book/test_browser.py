@@ -27,6 +27,7 @@ from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
+from fpt.models import ARMS
 from fpt.papers import claims, findings
 from fpt.results import StudyCells
 from fpt.results.estimate import MINUS
@@ -475,7 +476,10 @@ def test_an_address_chooses_what_is_shown(explorer: Explorer, html: Path) -> Non
     browser.get_log("browser")
     browser.get((html / "book/map.html").as_uri() + "#study=plane-digits&arms=FP,UR&rate=3e-3&budget=750")
     assert explorer.shown()["said"].startswith("At learning rate 3e-3 after 750 steps: ")
-    assert Select(explorer.control("pair")).first_selected_option.text == "frozen pretrained minus unfrozen random"
+    assert (
+        Select(explorer.control("pair")).first_selected_option.text
+        == f"{ARMS['frozen-pretrained'].label} minus {ARMS['unfrozen-random'].label}"
+    )
     assert "plane-digits" in browser.find_element(By.CSS_SELECTOR, ".fpt-explorer .about").text
     assert 0 <= browser.execute_script(TOP, ".fpt-explorer") < 200, "the explorer is in view"
     for link in browser.find_elements(By.CSS_SELECTOR, "article a[href^='#study=']"):
