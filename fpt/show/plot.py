@@ -3,9 +3,11 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from textwrap import fill
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import matplotlib as mpl
@@ -43,9 +45,10 @@ STYLE: dict[Any, Any] = {
     "grid.color": GREY,
     "grid.alpha": 0.3,
 }
-# Inches: a panel alone, one of two; characters of names in two columns. A phone shows a panel at nine tenths of this,
-# text of 10 points at 9. A longer name in one column goes on in the next line.
-PANEL_WIDTH, BESIDE, LONGEST, LEGEND_LINE = 3.9, 3.7, 22, 38
+# Inches: a panel alone on a wide page and on a phone, one of two. A phone shows the two last at nine tenths of this,
+# text of 10 points at 9. A longer name in a legend goes on in the next line.
+WIDE, PANEL_WIDTH, BESIDE, LEGEND_LINE = 8.2, 3.9, 3.7, 38
+HANDLE, LETTER, MOST_COLUMNS = 0.5, 0.065, 4  # inches of a legend's column
 P = ParamSpec("P")
 
 
@@ -55,12 +58,40 @@ class Plot(Figure):
     function = ""  # that drew it
     data: pd.DataFrame | None = None  # what it draws
     runs: pd.DataFrame | None = None  # that it comes from, a row a run: `study`, `sweep`, `seed`, `commit`
+    narrow = 0.0  # inches in which a phone shows it; 0: its panels, which stand below each other there, are as narrow
+    named: Mapping[str, Any] = MappingProxyType({})  # what its legend names, by name
 
     def describe(self, words: str, data: pd.DataFrame, runs: pd.DataFrame | None = None) -> "Plot":
         """The figure with its alt text, what it draws, and the runs that this comes from (None: from no runs)."""
         self.set_label(words)
         self.data, self.runs = data, runs
         return self
+
+    @contextmanager
+    def on_a_phone(self) -> Iterator["Plot"]:
+        """The figure as narrow as a phone shows it, in the style of all."""
+        width = self.get_figwidth()
+        with mpl.rc_context(STYLE):
+            self._resize(self.narrow)
+            yield self
+            self._resize(width)
+
+    def _resize(self, width: float) -> None:
+        self.set_figwidth(width)
+        self.set_layout_engine("constrained")
+        self.name_below(self.named)
+
+    def name_below(self, named: Mapping[str, Any]) -> None:
+        """One legend below the panels, of what is drawn by name: in so many columns as the figure has room for."""
+        self.named = named
+        for legend in list(self.legends):
+            legend.remove()
+        names = [fill(name, LEGEND_LINE) for name in named]
+        longest = max((len(line) for name in names for line in name.splitlines()), default=0)
+        width = self.get_figwidth() if self.narrow else PANEL_WIDTH
+        columns = max(1, min(MOST_COLUMNS, int(width / (HANDLE + LETTER * longest))))
+        if names:
+            self.legend(list(named.values()), names, loc="outside lower center", ncols=columns)
 
 
 def drawn(make: Callable[P, Plot]) -> Callable[P, Plot]:
@@ -79,11 +110,13 @@ def drawn(make: Callable[P, Plot]) -> Callable[P, Plot]:
 def panels_of(
     count: int, height: float = 2.9, grid: str = "y", width: float = PANEL_WIDTH
 ) -> tuple[Plot, "list[Axes]"]:
-    """A figure of so many panels, two in a row, and the panels; inches: `height` of each, `width` of a single one."""
+    """A figure of so many panels, two in a row, and the panels; inches: `height` of each, and the `width` that a single
+    one has on a phone: elsewhere it is as wide as the page."""
     columns = min(count, 2)
     rows = math.ceil(count / columns)
-    size = (width if columns == 1 else BESIDE * columns, height * rows + 0.8)
+    size = (max(WIDE, width) if columns == 1 else BESIDE * columns, height * rows + 0.8)
     figure = Plot(figsize=size, layout="constrained")
+    figure.narrow = width if columns == 1 else 0.0
     with mpl.rc_context({"axes.grid": bool(grid), "axes.grid.axis": grid or "both"}):
         panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for spare in panels[count:]:
@@ -91,7 +124,7 @@ def panels_of(
     return figure, panels
 
 
-def shared_legend(figure: Figure, panels: "Iterable[Axes]") -> None:
+def shared_legend(figure: Plot, panels: "Iterable[Axes]") -> None:
     """One legend below the panels, of everything that they label, in the place of theirs."""
     found: dict[str, Any] = {}
     for axes in panels:
@@ -99,9 +132,7 @@ def shared_legend(figure: Figure, panels: "Iterable[Axes]") -> None:
         found |= dict(zip(labels, lines, strict=True))
         if own := axes.get_legend():
             own.remove()
-    columns = 2 if max(map(len, found), default=0) <= LONGEST else 1
-    names = [fill(name, LEGEND_LINE) for name in found]
-    figure.legend(list(found.values()), names, loc="outside lower center", ncols=columns)
+    figure.name_below(found)
 
 
 def nothing() -> Plot:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import synthetic
+from bs4 import BeautifulSoup
 from made_cells import Made, cell, paper
 from matplotlib.collections import QuadMesh
 from seaborn.utils import relative_luminance
@@ -96,12 +97,21 @@ def test_a_figure_without_results_says_so(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_text_is_nine_points_or_more_on_a_phone(name: str, study: Path) -> None:
-    figure = CHARTS[name](study)
-    figure.draw_without_rendering()
-    width = figure.get_size_inches()[0] * 96  # pixels
-    shrunk = min(1.0, max(0.9, 343 / width))
-    sizes = [text.get_fontsize() for text in figure.findobj(lambda each: hasattr(each, "get_fontsize"))]
-    assert min(sizes) * shrunk >= 9
+    with CHARTS[name](study).on_a_phone() as figure:
+        figure.draw_without_rendering()
+        width = figure.get_size_inches()[0] * 96  # pixels
+        shrunk = min(1.0, max(0.9, 343 / width))
+        sizes = [text.get_fontsize() for text in figure.findobj(lambda each: hasattr(each, "get_fontsize"))]
+        assert min(sizes) * shrunk >= 9
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_single_panel_is_as_wide_as_the_page_and_has_a_drawing_for_a_phone(name: str, study: Path) -> None:
+    page = BeautifulSoup(CaptionedFigure(CHARTS[name](study), "")._repr_html_(), "html.parser")
+    wide, narrow = ([int(str(svg["width"])) for svg in page.select(f".fpt-{kind} svg")] for kind in ("wide", "narrow"))
+    assert max(wide) > 700
+    assert max(narrow) <= 343 / 0.85
+    assert "none" in str(page.select_one(".fpt-narrow")["style"]), "a notebook, without the style, shows one of both"
 
 
 def test_the_best_trivial_strategy_is_a_dotted_line(study: Path) -> None:
