@@ -24,7 +24,7 @@ from fpt.results.runs import rate_text
 from fpt.show import plot
 from fpt.show.figures import budget_axis
 from fpt.show.html import CaptionedFigure
-from fpt.show.planes import MOST_POINTS, plane_figure
+from fpt.show.planes import MOST_POINTS, beside_linear, plane_figure
 
 WIDEST = 20  # characters of a row's name in one line: a longer one would leave a phone no room for the panel
 HIGHEST = 34  # characters of a line that stands upright beside a panel
@@ -78,10 +78,12 @@ def plane(study: str, first: str, second: str, caption: str, *, task: str = "") 
     """The map of learning rate and budget: the first arm minus the second in points, at one rate for both.
 
     A cell has the colour of the arm that leads. Star: significant after Holm's correction over the map. Hatched: the
-    95% interval holds 0. Heavy line: the leader changes between two budgets. Arguments and errors as those of `dots`.
+    95% interval holds 0. Heavy line: the leader changes between two budgets. The caption ends with the levels of both
+    arms beside that of a linear classifier, where one is known. Arguments and errors as those of `dots`.
     """
     cells = cells_of(study, (first, second), task)
-    return CaptionedFigure(plane_figure(cells[first], cells[second]), caption)
+    beside = beside_linear(cells[first], cells[second])
+    return CaptionedFigure(plane_figure(cells[first], cells[second]), f"{caption} {beside}".strip())
 
 
 def cells_of(study: str, arms: Iterable[str], task: str = "") -> dict[str, Arm]:
@@ -148,12 +150,14 @@ def _by_rate(cells: Mapping[str, Arm], budget: int | None) -> plot.Plot:
         dodge = 1.04 ** (number - (len(lines) - 1) / 2)
         around = plot.bar(line["accuracy"], line["low"], line["high"])
         axes.errorbar(dodge * line["rate"], line["accuracy"], yerr=around, label=named[number], **looks[number])
-    plot.trivial_line(axes, _task(cells), next(iter(cells.values())).variant)
+    beside = plot.lines_below(axes, sweeps[0])
     plot.rate_axis(axes, pd.concat(lines.values())["rate"], "test accuracy (%)")
     plot.shared_legend(figure, [axes])
-    words = [f"{name}: {_line_words(line)}" for name, line in zip(named, lines.values(), strict=True)]
+    each = list(zip(named, lines.values(), strict=True))
+    best = [f"{name} at {rate_text(line['rate'][line['accuracy'].idxmax()])}" for name, line in each]
+    words = [f"{name}: {_line_words(line)}" for name, line in each] + beside
     return figure.describe(
-        f"Test accuracy by learning rate, means over seeds. {'. '.join(words)}.",
+        f"Test accuracy by learning rate, means over seeds. Best: {', '.join(best)}. {'. '.join(words)}.",
         pd.concat(lines, names=["arm"]).reset_index("arm"),
         plot.runs_of(cells.values()),
     )
@@ -189,12 +193,17 @@ def _by_budget(cells: Mapping[str, Arm], found: Mapping[int, Contrast]) -> plot.
         axes.text(0.02, height, f"{name} leads", transform=axes.transAxes, **style)
     budget_axis(axes, list(found))
     axes.set_ylabel(fill(f"{f' {MINUS} '.join(named)} (points)", HIGHEST))
+    leads = {"first": [], "second": [], "open": list[str]()}
+    for budget, each in found.items():
+        leads["open" if each.open else "first" if each.value > 0 else "second"].append(f"{budget:,}")
+    said = zip(leads.values(), (f"{named[0]} leads", f"{named[1]} leads", "too close to call"), strict=True)
+    finding = "; ".join(f"{words} after {', '.join(budgets)} steps" for budgets, words in said if budgets)
     words = [f"{each} after {budget:,} steps" for budget, each in found.items()]
     rows = [
         {"budget": budget, "points": each.value, "low": each.low, "high": each.high} for budget, each in found.items()
     ]
     return figure.describe(
-        f"{' minus '.join(named)}, each at its own rate, with 95% intervals: {', '.join(words)}.",
+        f"Each at its own rate: {finding}. {' minus '.join(named)}, with 95% intervals: {', '.join(words)}.",
         pd.DataFrame(rows),
         plot.runs_of(cells.values()),
     )

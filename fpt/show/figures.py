@@ -53,7 +53,8 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
             _rate_line(axes, of_arm, arm, 1.05 ** (number - (len(here) - 1) / 2), look)
             words.append(f"{name}, {arm}: {_tuned(of_arm)}")
         if task := str(shown["task"].iloc[0]):
-            plot.trivial_line(axes, task, str(shown["variant"].iloc[0]))
+            labels = sweeps[here[0]].get("task_options", {}).get("labels", 0)
+            plot.lines_to_beat(axes, task, str(shown["variant"].iloc[0]), labels)
         probe = "solver" in shown and (shown["solver"] == "logistic").all()
         what = "strength" if probe else "learning rate"
         plot.rate_axis(axes, shown["learning_rate"], "test accuracy (%)", what)
@@ -123,6 +124,7 @@ def budget_figure(*setups: Mapping[str, Cell]) -> plot.Plot:
         task = plot.in_brackets(title(next(iter(cells.values())).task), shared)
         names = [_in_panel(*each, shared) for each in here]
         frames.append(tuned_lines(axes, cells.values(), names).assign(task=task))
+        plot.lines_below(axes, plot.fields_of(cells.values())[0])
         axes.set(title=task, ylabel="test accuracy, tuned (%)")
     plot.shared_legend(figure, panels)
     words = [line for frame in frames for line in _lines_in_words(frame)]

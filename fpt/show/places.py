@@ -176,6 +176,7 @@ def compute_figure(cells: Mapping[str, Arm], arms: Mapping[str, float]) -> plot.
         line = shown[shown["arm"] == name]
         around = plot.bar(line["accuracy"], line["low"], line["high"])
         axes.errorbar(line["compute"], line["accuracy"], yerr=around, label=named[name], **look)
+    beside = plot.lines_below(axes, sweeps[0])
     ticks = cells[next(iter(arms))].budgets
     axes.set_xscale("log", subs=[])
     axes.set_xticks(ticks, [f"{budget:,}" for budget in ticks])
@@ -185,7 +186,7 @@ def compute_figure(cells: Mapping[str, Arm], arms: Mapping[str, float]) -> plot.
     words = [
         f"{named[name]} {accuracy:.1f}% after {compute:,.0f}"
         for name, compute, accuracy in zip(shown["arm"], shown["compute"], shown["accuracy"], strict=True)
-    ]
+    ] + beside
     return figure.describe(
         f"Tuned test accuracy over compute, in steps of {unit}: {'; '.join(words)}.",
         shown,

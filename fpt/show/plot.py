@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 
 from fpt import models
 from fpt.models import Treatment
-from fpt.results.baselines import floor
+from fpt.results.baselines import LINEAR, floor, known_scores
 from fpt.results.cells import Cell, arm_of
+from fpt.results.estimate import percent
 from fpt.results.runs import rate_text
 from fpt.sweeps.words import Fields, legends
 from fpt.sweeps.words import arm_of as treatment
@@ -33,6 +34,7 @@ OTHERS = ("#7A6FBE", "#8A8A2E", "#2F8F9D", "#A8506E", "#808080", "#B07A4A")
 MARKERS = ("P", "*", "p", "h")
 RANDOM = (0, (6, 2))  # the line of what starts from random weights; short dashes are parabolas
 VARIANTS = (":", "-.")  # lines of further variants of one arm
+TRIVIAL = "trivial baseline"  # the best of the strategies that look at little of an example
 INK = "black"  # what is black takes the colour of the page's text (`svg`)
 GREY = models.arms.GREY
 STYLE: dict[Any, Any] = {
@@ -205,7 +207,20 @@ def rate_axis(axes: "Axes", rates: Iterable[float], of: str, what: str = "learni
     axes.set(xlabel=what, ylabel=of, xlim=(rates[0] / 1.5, rates[-1] * 1.5))
 
 
-def trivial_line(axes: "Axes", task: str, variant: str) -> None:
-    """The best trivial strategy, dotted, where one is known."""
-    if not math.isnan(trivial := floor(task, variant)):
-        axes.axhline(100 * trivial, color=GREY, linestyle=":", label="trivial baseline")
+def lines_to_beat(axes: "Axes", task: str, variant: str, labels: int = 0) -> list[str]:
+    """What an accuracy must be read against, where it is known: the best trivial strategy, dotted, and a linear
+    classifier, dashed, which is more. Returns both in words, for those who do not see the figure."""
+    known = {TRIVIAL: floor(task, variant)}
+    if linear := known_scores(task, variant, labels).get(LINEAR):
+        known[LINEAR] = linear.share
+    words = []
+    for (name, share), line in zip(known.items(), (":", "--"), strict=False):
+        if not math.isnan(share):
+            axes.axhline(100 * share, color=GREY, linestyle=line, label=name)
+            words.append(f"{name} {percent(share)}%")
+    return words
+
+
+def lines_below(axes: "Axes", sweep: Fields) -> list[str]:
+    """`lines_to_beat` of the task of a sweep, by its fields."""
+    return lines_to_beat(axes, sweep["task"], sweep["variant"], sweep["task_options"].get("labels", 0))

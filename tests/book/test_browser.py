@@ -383,9 +383,9 @@ def in_the_plane(pair: dict[str, Any], budget: int, rate: str) -> list[str]:
 def in_the_chart(model: dict[str, Any], budget: int) -> set[str]:
     """Every point."""
     return {
-        f"{arm['name']} at {rate}: {text}%"
+        f"{arm['name']} at {rate}: {text}"
         for arm in model["arms"].values()
-        for rate, (mean, _, text) in arm["points"].get(str(budget), {}).items()
+        for rate, (mean, _, _, text) in arm["points"].get(str(budget), {}).items()
         if mean is not None
     }
 
@@ -426,8 +426,8 @@ def test_sliders_move_the_winner(explorer: Explorer, models: list[dict[str, Any]
             leaders.add(leads)
             assert said.startswith(f"At learning rate {rate} after {budget:,} steps: {leads}.")
             assert f"{text} points (95% interval {around})" in said
-            first, second = (model["arms"][arm]["points"][str(budget)][rate][2] for arm in pair["arms"])
-            assert f"Accuracies (± standard error): {first}% and {second}%." in said
+            first, second = (model["arms"][arm]["points"][str(budget)][rate][3] for arm in pair["arms"])
+            assert f"{first} and {second}" in said
             tuned, interval, _ = pair["tuned"][str(budget)]
             assert f"Each at its own rate: {tuned} points ({interval})" in said
     assert len(leaders) > 1
