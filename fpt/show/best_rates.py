@@ -146,8 +146,13 @@ def rate_ratios_figure(rows: Mapping[str, Mapping[str, Arm]]) -> plot.Plot:
     axes.set(xlabel="ratio of best rates", xlim=around, ylim=(len(rows) - 0.5, -0.5))
     plot.shared_legend(figure, [axes])
     words = [f"{name}: {each.cell}" for name, each in found.items()]
+    tenfold = sum(each.low <= TENFOLD <= each.high for each in found.values())
     cells = [cell for arms in rows.values() for cell in arms.values()]
-    return figure.describe(f"Ratio of best learning rates, {'; '.join(words)}.", table, plot.runs_of(cells))
+    return figure.describe(
+        f"{tenfold} of {len(found)} intervals hold ten. Ratio of best learning rates, {'; '.join(words)}.",
+        table,
+        plot.runs_of(cells),
+    )
 
 
 def _ratio(first: Arm, second: Arm) -> RateRatio:

@@ -154,7 +154,7 @@ def _by_rate(cells: Mapping[str, Arm], budget: int | None) -> plot.Plot:
     plot.rate_axis(axes, pd.concat(lines.values())["rate"], "test accuracy (%)")
     plot.shared_legend(figure, [axes])
     each = list(zip(named, lines.values(), strict=True))
-    best = [f"{name} at {rate_text(line['rate'][line['accuracy'].idxmax()])}" for name, line in each]
+    best = [f"{name} at {rate_text(line.set_index('rate')['accuracy'].idxmax())}" for name, line in each]
     words = [f"{name}: {_line_words(line)}" for name, line in each] + beside
     return figure.describe(
         f"Test accuracy by learning rate, means over seeds. Best: {', '.join(best)}. {'. '.join(words)}.",

@@ -50,7 +50,7 @@ OVER_PAIRS = {  # how a rule goes over pairs
 FAR, FLAT = 4.0, 1.5  # an interval so many times the median is long; an axis so many times the others' reach is, too
 ROOM = 0.25  # that is left beside what others reach, as a share of it
 ACCURACY = "test accuracy"  # what a contrast may be of
-WIDEST = 22  # characters of a row's name in one line
+WIDEST = 24  # characters of a row's name in one line
 MADE_FOR = "made for it"  # planned, exploratory, or changed after results
 LINE = 0.16  # inches that a line of a row's name takes
 MARKS = {HOLDS: "yes", HOLDS_NOT: "no"}
@@ -137,19 +137,21 @@ def _forest(finding: Finding, rows: pd.DataFrame) -> plot.Plot:
     axes.set_yticks(range(len(rows)), wrapped)
     contrasts, unit = list(dict.fromkeys(rows["contrast"])), str(rows["unit"].iloc[0])
     if len(contrasts) == 1:
-        contrasts = [_in_words(rows.iloc[0])]
+        contrasts = [_in_words(rows.iloc[0].to_dict())]
     axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel=_axis(contrasts, unit))
     plot.shared_legend(figure, [axes])
-    told = zip(names, rows.to_dict("records"), strict=True)
-    words = [f"{name} {_in_a_column(row)}, {_kind(row)}" for name, row in told]
     columns = ["pair", "role", "study", "contrast", "at", "estimate", "low", "high", "seeds", "steps", "planned"]
+    return figure.describe(_forest_words(finding, names, rows, "; ".join(contrasts)), rows[columns])
+
+
+def _forest_words(finding: Finding, names: Sequence[str], rows: pd.DataFrame, contrast: str) -> str:
+    """What a forest shows, then its rows."""
     counted = rows[rows["role"] == SPEAKS]
     above, below = int((counted["low"] > 0).sum()), int((counted["high"] < 0).sum())
-    said = (
-        f"Of {len(counted)} counted pairs, {above} lie above 0, {below} below, {len(counted) - above - below} hold 0."
-    )
-    what = f"{finding.question} {said} {'; '.join(contrasts)}, {AXIS[unit]} with 95% intervals"
-    return figure.describe(f"{what}: {'; '.join(words)}.", rows[columns])
+    found = f"Of {len(counted)} counted pairs, {above} above 0, {below} below, {len(counted) - above - below} open."
+    told = zip(names, rows.to_dict("records"), strict=True)
+    words = "; ".join(f"{name} {_in_a_column(row)}, {_kind(row)}" for name, row in told)
+    return f"{finding.question} {found} {contrast}, {AXIS[rows['unit'].iloc[0]]} with 95% intervals: {words}."
 
 
 def _reach(rows: pd.DataFrame) -> tuple[float, float]:
@@ -196,9 +198,11 @@ def _axis(contrasts: Sequence[str], unit: str) -> str:
 
 def _bands(axes: "Axes", finding: Finding) -> None:
     """What the papers print, from the least to the largest."""
-    for (paper, (low, high)), colour in zip(printed_ranges(finding).items(), plot.OTHERS, strict=False):
+    looks = zip(plot.OTHERS, plot.HATCHES, strict=False)
+    for (paper, (low, high)), (colour, hatch) in zip(printed_ranges(finding).items(), looks, strict=False):
         said = f"{whose(paper)} print {rounded(low, 1)} to {rounded(high, 1)}"
-        axes.axvspan(low, high, color=colour, alpha=0.2, zorder=0, lw=0, label=said)
+        look: dict[str, Any] = {"facecolor": (colour, 0.2), "edgecolor": plot.INK, "hatch": hatch, "lw": 0}
+        axes.axvspan(low, high, zorder=0, label=said, **look)
 
 
 def _estimate(row: Row) -> Estimate:

@@ -31,6 +31,7 @@ FOUR = [models.ARMS[name] for name in models.FOUR]
 NAMES = {arm.letters: arm.label for arm in FOUR}
 # What is no arm has no arm's colour; 3:1 or nearly so on white and on black.
 OTHERS = ("#7A6FBE", "#8A8A2E", "#2F8F9D", "#A8506E", "#808080", "#B07A4A")
+HATCHES = ("", "//", "..", "xx")  # of areas, which have no marker to tell them apart in grey
 MARKERS = ("P", "*", "p", "h")
 RANDOM = (0, (6, 2))  # the line of what starts from random weights; short dashes are parabolas
 VARIANTS = (":", "-.")  # lines of further variants of one arm
