@@ -121,7 +121,9 @@ def test_an_arm_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert study.sweeps[0].arm == "norms-pretrained"
     _, model = fpt.sweeps.prepare(study.sweeps[0])
     assert trained_groups(model) == {"output", "layer_norm"}
-    assert (plot.colour_of("NP"), plot.marker_of("NP"), plot.long_name("NP")) == ("#123456", "*", "norms, pretrained")
+    fields = [{**spec.resolved(), "arm": spec.arm} for spec in study.sweeps]
+    look, _ = plot.looks_of(fields)
+    assert (look["color"], look["marker"], plot.words_of(fields)[0]) == ("#123456", "*", "norms, pretrained")
 
 
 @pytest.mark.parametrize(

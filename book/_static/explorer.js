@@ -26,6 +26,7 @@
     [UNSURE]: ", not clear when corrected for all rates and steps", [OPEN]: "",
   };
   const LOOK_OF_CELL = { [SURE]: ", significant", [UNSURE]: "", [OPEN]: ", undecided" };
+  const TO_BEAT = { floor: "trivial baseline", linear: "linear classifier" };  // lines of a setup, null if not known
   const FIRST_RATE = "1e-3";  // what both papers argue about
   const FIRST_ARMS = "UP,FP";
   const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };  // right, up
@@ -102,8 +103,9 @@
 
   function accuracies(choice) {
     const { setup, pair } = choice;
-    const [first, second] = pair.arms.map((arm) => setup.arms[arm].points[budgetOf(choice)][rateOf(choice)][2]);
-    return ` Accuracies (± standard error): ${first}% and ${second}%.`;
+    const linear = setup.linear === null ? "" : `; a linear classifier has ${setup.linear.toFixed(1)}%`;
+    const [first, second] = pair.arms.map((arm) => setup.arms[arm].points[budgetOf(choice)][rateOf(choice)][3]);
+    return ` Accuracies (95% intervals): ${first} and ${second}${linear}.`;
   }
 
   function eachAtItsOwn([mean, interval, sign]) {
@@ -115,7 +117,7 @@
   /** The lowest and the highest percent of the chart, and the distance of its lines: the same at every budget. */
   function rangeOf(setup) {
     const points = Object.values(setup.arms).flatMap((arm) => Object.values(arm.points).flatMap(Object.values));
-    const means = [setup.floor, ...points.map(([mean]) => mean)].filter((mean) => mean !== null);
+    const means = [setup.floor, setup.linear, ...points.map(([mean]) => mean)].filter((mean) => mean !== null);
     const least = Math.min(...means), most = Math.max(...means);
     const tick = most - least > 50 ? 20 : 10;
     return { low: tick * Math.floor(least / tick), high: tick * Math.ceil(most / tick), tick };
@@ -266,25 +268,26 @@
     for (const rate of setup.rates) {
       parts.push(svg("text", { x: across(rate), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, rate));
     }
-    if (setup.floor !== null) parts.push(level("floor", setup.floor));
+    for (const name of Object.keys(TO_BEAT)) if (setup[name] !== null) parts.push(level(name, setup[name]));
     parts.push(svg("text", { x: 4, y: 12 }, "test accuracy (%)"));
     parts.push(svg("text", { x: WIDTH / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "learning rate"));
     return parts;
   }
 
-  /** The means of an arm at the chosen budget, joined, in a band of one standard error; a point for each. */
-  function armLine(choice, arm, { across, up }) {
-    const { setup, pair } = choice, { name, colour, marker, points } = setup.arms[arm];
+  /** The means of an arm at the chosen budget, joined, in the band of their 95% intervals; a point for each. */
+  function armLine(choice, arm, { low, high, across, up }) {
+    const { setup, pair } = choice, { name, colour, marker, dashed, points } = setup.arms[arm];
     const atBudget = points[budgetOf(choice)] || {};
     const rates = setup.rates.filter((rate) => atBudget[rate] && atBudget[rate][0] !== null);
     const line = rates.map((rate) => [rate, ...atBudget[rate]]);
-    const edge = (sign) => line.map(([rate, mean, error]) => `${across(rate)},${up(mean + sign * error)}`);
+    const inside = (percent) => Math.min(high, Math.max(low, percent));
+    const edge = (which) => line.map((each) => `${across(each[0])},${up(inside(each[which]))}`);  // mean, its interval
     return svg(
       "g", { class: pair.arms.includes(arm) ? "arm" : "arm other", fill: colour, stroke: colour },
-      svg("polygon", { class: "band", points: [...edge(1), ...edge(-1).reverse()].join(" ") }),
-      svg("polyline", { class: "mean", points: edge(0).join(" ") }),
-      ...line.map(([rate, mean, , text]) => setAttributes(mark(marker, across(rate), up(mean)), {
-        class: "point", role: "img", tabindex: -1, "aria-label": `${name} at ${rate}: ${text}%`,
+      svg("polygon", { class: "band", points: [...edge(2), ...edge(3).reverse()].join(" ") }),
+      svg("polyline", { class: dashed ? "mean dashed" : "mean", points: edge(1).join(" ") }),
+      ...line.map(([rate, mean, , , text]) => setAttributes(mark(marker, across(rate), up(mean)), {
+        class: "point", role: "img", tabindex: -1, "aria-label": `${name} at ${rate}: ${text}`,
         "data-arm": arm, "data-rate": rate,
       })),
     );
@@ -365,10 +368,16 @@
   }
 
   function drawLegend(legend, { setup, pair }) {
-    legend.replaceChildren(...Object.entries(setup.arms).map(([arm, { name, colour, marker }]) => {
-      const box = svg("svg", { viewBox: "0 0 14 14", "aria-hidden": "true", fill: colour }, mark(marker, 7, 7));
-      return html("li", { class: pair.arms.includes(arm) ? "" : "other" }, box, name);
-    }));
+    const box = (...drawn) => svg("svg", { viewBox: "0 0 28 14", "aria-hidden": "true" }, ...drawn);
+    const line = (attributes) => svg("line", { x1: 0, x2: 28, y1: 7, y2: 7, ...attributes });
+    const arms = Object.entries(setup.arms).map(([arm, { name, colour, marker, dashed }]) => {
+      const drawn = [line({ class: dashed ? "mean dashed" : "mean", stroke: colour }), mark(marker, 14, 7)];
+      drawn[1].setAttribute("fill", colour);
+      return html("li", { class: pair.arms.includes(arm) ? "" : "other" }, box(...drawn), name);
+    });
+    const lines = Object.entries(TO_BEAT).filter(([name]) => setup[name] !== null)
+      .map(([name, words]) => html("li", {}, box(line({ class: name })), words));
+    legend.replaceChildren(...arms, ...lines);
   }
 
   // --- showing a choice: each of these shows one part of it, then all that depends on this part.

@@ -207,10 +207,9 @@ def _arm(name: str, cell: Arm, tolerance: float) -> ArmResult:
     cost = sweep_cost(cell.spec)
     memory = cost.run_bytes + cost.seed_bytes + cost.once_bytes
     ends, diverged = tuple(sorted(cell.ends())), int(cell.runs["diverged_at"].notna().sum())
-    letters = cell.name.partition(" ")[0]
     return ArmResult(
         arm=name,
-        letters=letters,
+        letters=cell.letters,
         rate=rate,
         usable=usable,
         accuracy=level.value,

@@ -13,18 +13,18 @@ RECOMMENDED = {
     "nothing": "Nothing can be told: no arm is shown to beat naming the commonest class ({majority:.1f}%). "
     "Check the labels first.",
     "baseline": "Use the {advised}: it has {simple:.1f}%, no arm is shown to beat it, and it trains in seconds.",
-    "cheapest": "Train {advised}: it is cheaper than {other}, and a loss above {tolerance:g} points is ruled out "
+    "cheapest": "Choose {advised}: it is cheaper than {other}, and a loss above {tolerance:g} points is ruled out "
     "(at most {lost:.1f}).",
-    "best and cheapest": "Train {advised}: no arm is more accurate, and none is cheaper.",
-    "clear": "Train {advised}: every cheaper arm loses against it, {other} by {lost:.1f} points.",
+    "best and cheapest": "Choose {advised}: no arm is more accurate, and none is cheaper.",
+    "clear": "Choose {advised}: every cheaper arm loses against it, {other} by {lost:.1f} points.",
     "open": "Too close to call: {other} is cheaper than {advised} and may lose up to {lost:.1f} points. {needed} seeds "
-    "would tell a loss of {tolerance:g}. Until then train {advised}.",
+    "would tell a loss of {tolerance:g}. Until then choose {advised}.",
     "open, more data": "Too close to call: {other} is cheaper than {advised} and may lose up to {lost:.1f} points. "
-    "More seeds alone cannot tell a loss of {tolerance:g} on so few examples. Until then train {advised}.",
+    "More seeds alone cannot tell a loss of {tolerance:g} on so few examples. Until then choose {advised}.",
 }
 NO_BOUND = (
     "Too close to call: {other} is cheaper than {advised}, and so few seeds give its loss no bound, since some runs "
-    "collapsed or all seeds agree. Six seeds or more would give one. Until then train {advised}."
+    "collapsed or all seeds agree. Six seeds or more would give one. Until then choose {advised}."
 )
 NOT_LINEAR = "No arm is shown to beat the linear classifier ({linear:.1f}%)."
 END = "{arm}: its best rate is an end of the grid. A better one may lie beyond it."

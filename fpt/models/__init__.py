@@ -20,6 +20,7 @@ from fpt.models.arms import GROUPS as GROUPS
 from fpt.models.arms import INITS as INITS
 from fpt.models.arms import PARTS as PARTS
 from fpt.models.arms import POLICIES as POLICIES
+from fpt.models.arms import PROBE as PROBE
 from fpt.models.arms import SHORT as SHORT
 from fpt.models.arms import Adapters as Adapters
 from fpt.models.arms import Part as Part
@@ -30,6 +31,7 @@ from fpt.models.arms import check_adapters
 from fpt.models.arms import lies_in as lies_in
 from fpt.models.arms import name_of as name_of
 from fpt.models.arms import part as part
+from fpt.models.catalogue import AS_PRINTED as AS_PRINTED
 from fpt.models.catalogue import BACKBONES as BACKBONES
 from fpt.models.catalogue import TRANSFORMER as TRANSFORMER
 from fpt.models.catalogue import Backbone as Backbone

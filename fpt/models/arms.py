@@ -110,20 +110,22 @@ class Treatment:
 # dark is pretrained, light is random.
 ARMS: dict[str, Treatment] = {
     # Rothermel et al. 2021, section 3
-    "frozen-pretrained": Treatment("pretrained", "fpt", "FP", "frozen pretrained", "#0072B2", "o"),
-    "frozen-random": Treatment("random", "fpt", "FR", "frozen random", "#56B4E9", "s"),
-    "unfrozen-pretrained": Treatment("pretrained", "all", "UP", "unfrozen pretrained", "#D55E00", "^"),
-    "unfrozen-random": Treatment("random", "all", "UR", "unfrozen random", "#E69F00", "D"),
+    "frozen-pretrained": Treatment("pretrained", "fpt", "FP", "frozen", "#0072B2", "o"),
+    "frozen-random": Treatment("random", "fpt", "FR", "frozen random weights", "#56B4E9", "s"),
+    "unfrozen-pretrained": Treatment("pretrained", "all", "UP", "full training", "#D55E00", "^"),
+    "unfrozen-random": Treatment("random", "all", "UR", "from scratch", "#E69F00", "D"),
     # adapters (Hu et al. 2021), and what they are compared with
-    "lora-pretrained": Treatment("pretrained", "lora", "LP", "LoRA pretrained", "#009E73", "v"),
-    "lora-random": Treatment("random", "lora", "LR", "LoRA random", "#66C2A5", "<"),
-    "fpt-lora-pretrained": Treatment("pretrained", "fpt-lora", "FLP", "frozen with LoRA, pretrained", "#5E8C31", ">"),
-    "matrices-pretrained": Treatment("pretrained", "matrices", "MP", "matrices only, pretrained", "#CC79A7", "X"),
+    "lora-pretrained": Treatment("pretrained", "lora", "LP", "LoRA", "#009E73", "v"),
+    "lora-random": Treatment("random", "lora", "LR", "LoRA on random weights", "#66C2A5", "<"),
+    "fpt-lora-pretrained": Treatment("pretrained", "fpt-lora", "FLP", "frozen with LoRA", "#5E8C31", ">"),
+    "matrices-pretrained": Treatment("pretrained", "matrices", "MP", "matrices only", "#CC79A7", "X"),
     # on texts in the model's own tokens, as people fine-tune: embeddings train too, or norms and head alone
     "whole-pretrained": Treatment("pretrained", "whole", "WP", "full training, embeddings too", "#B22222", "d"),
     "whole-random": Treatment("random", "whole", "WR", "from scratch, embeddings too", "#8C6D1F", "h"),
     "norms-pretrained": Treatment("pretrained", "norms", "NP", "norms and head", "#4B6FD6", "p"),
 }
+# Features once, then a logistic regression on them: no gradient steps, and so no entry of ARMS.
+PROBE = Treatment("pretrained", "output", "probe", "probe", marker="*")
 # What else than a frozen arm a policy without an arm of its own trains, as figures say it.
 TOO = {
     "fpt-attention": "attention trained too",
@@ -214,7 +216,8 @@ def arm(name: str) -> Treatment:
     trainable, _, init = str(name).rpartition("-")
     groups = tuple(trainable.split("+"))
     if init in INITS and trainable in POLICIES:
-        return Treatment(init, trainable, name, f"frozen {init}, {TOO[trainable]}" if trainable in TOO else name)
+        frozen = {"pretrained": "frozen", "random": "frozen random weights"}.get(init, f"frozen {init}")
+        return Treatment(init, trainable, name, f"{frozen}, {TOO[trainable]}" if trainable in TOO else name)
     if init in INITS and all(is_nameable(group) for group in groups):
         return Treatment(init, groups, name, name)
     forms = f"Or by letters ({', '.join(entry.letters for entry in every.values())}), or {', '.join(SHORT)}. "

@@ -91,6 +91,9 @@ GPT2 = {
     "distilgpt2": ("DistilGPT2", 6, 768, "distilbert", "2290a62682d06624634c1f46a6ad5be0f47f38aa"),
 }
 
+# Where its authors write a name otherwise, as tables and figures print it.
+AS_PRINTED = {"minilm": "MiniLM", "smollm2": "SmolLM2", "lstm": "LSTM", "lstm-released": "LSTM as released"}
+
 BACKBONES: dict[str, Backbone] = {
     **{
         name: Backbone(

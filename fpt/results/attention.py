@@ -38,8 +38,9 @@ def scores(maps: pd.DataFrame) -> Scores:
 def aligned(maps: pd.DataFrame) -> pd.DataFrame:
     """By query and key, means over seeds: `weight`, and whether the query always needs this key (`needed`).
 
-    Where examples need different strings, as on Bit Memory, the keys are the tokens of the string that matches and of
-    the mean other string: `relevant` is the part of the weight that lay on a string when it was the one that matches.
+    Where examples need different strings, as on Bit Memory, the queries are numbered in the string asked about, and the
+    keys are the tokens of the string that matches and of the mean other string: `relevant` is the part of the weight
+    that lay on a string when it was the one that matches.
     """
     means = maps.groupby(["query", "key"])[["weight", "relevant", "chance"]].mean()
     strings = round(maps["query"].min() / maps["query"].nunique())
@@ -49,9 +50,10 @@ def aligned(maps: pd.DataFrame) -> pd.DataFrame:
     length = maps["query"].nunique()
     earlier, place = key < maps["query"].min(), (key % length + 1).astype(str).str.zfill(len(str(length)))
     others = means["weight"].where(~earlier, (means["weight"] - means["relevant"]) / (strings - 1))
+    asks = "query " + (query % length + 1).astype(str).str.zfill(len(str(length)))
     parts = [
-        means["relevant"][earlier].groupby([query[earlier], "match " + place[earlier]]).sum(),
-        others.groupby([query, np.where(earlier, "other ", "query ") + place]).sum(),
+        means["relevant"][earlier].groupby([asks[earlier], "match " + place[earlier]]).sum(),
+        others.groupby([asks, np.where(earlier, "other ", "query ") + place]).sum(),
     ]
     weight = pd.concat(parts).rename_axis(["query", "key"])
     return pd.DataFrame({"weight": weight, "needed": weight.index.get_level_values("key").str.startswith("match")})

@@ -26,12 +26,13 @@ def attention_figure(cells: Iterable[Cell], words: str) -> plot.Plot:
     maps = attention_maps(cells)
     top = max(float(each["weight"].max()) for each in maps.values())
     figure, panels = plot.panels_of(len(maps), 2.9, "")
-    for axes, (row, each) in zip(panels, maps.items(), strict=False):
+    measured = plot.fields_of(cell for cell in cells if cell.label in maps)
+    for axes, name, each in zip(panels, plot.words_of(measured), maps.values(), strict=False):
         look: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": top, "rasterized": True, "cbar": False}
         sns.heatmap(each["weight"].unstack(), ax=axes, **look)
         places = np.argwhere(each["needed"].unstack(fill_value=False).to_numpy())
         axes.scatter(places[:, 1] + 0.5, places[:, 0] + 0.5, s=16, color=NEEDED, edgecolor="#262626", linewidths=0.5)
-        axes.set(xlabel="token attended to", ylabel="token that reads", title=row)
+        axes.set(xlabel="token attended to", ylabel="token that reads", title=name)
         axes.tick_params(axis="x", labelsize=10, rotation=90)
         axes.tick_params(axis="y", labelsize=10, rotation=0)
     bar: dict[str, Any] = {"location": "bottom", "label": "part of the attention", "aspect": 30, "shrink": 0.5}
@@ -44,6 +45,8 @@ def attention_of(study: str, arms: Iterable[str], caption: str, *, task: str) ->
     """Where the first layer of some arms of a study looks, a panel an arm; arguments and errors as those of
     `fpt.results.attention.attended`."""
     shown = {arm: attended(study, arm, task=task) for arm in arms}
-    words = "; ".join(f"{arm} {share}" for arm, share in shown.items())
+    cells = [cell_of(study, arm, task=task) for arm in shown]
+    named = plot.words_of(plot.fields_of(cells))
+    words = "; ".join(f"{name} {share}" for name, share in zip(named, shown.values(), strict=True))
     alt = f"Attention of the first layer, with the part on the tokens that an answer needs: {words}."
-    return CaptionedFigure(attention_figure([cell_of(study, arm, task=task) for arm in shown], alt), caption)
+    return CaptionedFigure(attention_figure(cells, alt), caption)

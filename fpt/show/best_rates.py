@@ -61,12 +61,13 @@ def valleys_figure(cells: Mapping[str, Arm]) -> plot.Plot:
     if all(line.empty for line in lines.values()):  # at every rate some run diverged
         return plot.nothing()
     figure, (axes,) = plot.panels_of(1)
-    looks, words = plot.looks_of(lines), plot.words_of(lines)
+    sweeps = plot.fields_of(cells.values())
+    looks, words = plot.looks_of(sweeps), dict(zip(cells, plot.words_of(sweeps), strict=True))
     for number, (name, line) in enumerate(lines.items()):
         around = plot.bar(line["loss"], line["low"], line["high"])
-        legend = _named(name, ratios, first, words)
-        axes.errorbar(DODGE**number * line["rate"], line["loss"], yerr=around, label=legend, **looks[name])
-        _draw(axes, lowest[name], plot.colour_of(name))
+        legend = _named(words[name], ratios.get(name), words[first])
+        axes.errorbar(DODGE**number * line["rate"], line["loss"], yerr=around, label=legend, **looks[number])
+        _draw(axes, lowest[name], looks[number]["color"])
     plot.rate_axis(axes, pd.concat(lines.values())["rate"], "validation loss (nats)")
     plot.shared_legend(figure, [axes])
     best = [f"{words[name]} {each.words}" for name, each in lowest.items()]
@@ -78,13 +79,13 @@ def valleys_figure(cells: Mapping[str, Arm]) -> plot.Plot:
     )
 
 
-def _named(name: str, ratios: Mapping[str, RateRatio], first: str, words: Mapping[str, str]) -> str:
-    """An arm in the legend; of all but the first with the ratio, as in "LoRA's best rate: 2.5 times this one's"."""
-    if name == first:
-        return words[name]
-    found = ratios[name]
-    times = f"open, {found.reason}" if found.reason else f"{found.cell} times this one's"
-    return f"{words[name]} (best rate of {words[first]}: {times})"
+def _named(name: str, ratio: RateRatio | None, first: str) -> str:
+    """An arm in the legend, and how far its best rate is from that of the first; of the first alone nothing."""
+    if ratio is None:
+        return name
+    if ratio.reason:
+        return f"{name}; how far its best rate is from that of {first} is open: {ratio.reason}"
+    return f"{name}; the best rate of {first} is {ratio.cell} times as high"
 
 
 def _line(plane: pd.DataFrame) -> pd.DataFrame:
@@ -126,7 +127,8 @@ def rate_ratios_figure(rows: Mapping[str, Mapping[str, Arm]]) -> plot.Plot:
     theory = {name: _theory(*cells.values()) for name, cells in rows.items()}
     figure, (axes,) = plot.panels_of(1, 0.6 + 0.42 * len(rows), "x")
     for y, (name, each) in enumerate(found.items()):
-        look: dict[str, Any] = {"color": plot.colour_of(next(iter(rows[name]))), "marker": "o", "linewidth": 1.8}
+        colour = plot.looks_of(plot.fields_of(rows[name].values()))[0]["color"]
+        look: dict[str, Any] = {"color": colour, "marker": "o", "linewidth": 1.8}
         axes.errorbar(each.value, y, xerr=plot.bar(each.value, each.low, each.high), **look)
         axes.plot(theory[name], y, "x", color=plot.INK, markersize=8)
     axes.axvline(TENFOLD, color=plot.GREY, linestyle="--", label="ten times")
@@ -144,8 +146,13 @@ def rate_ratios_figure(rows: Mapping[str, Mapping[str, Arm]]) -> plot.Plot:
     axes.set(xlabel="ratio of best rates", xlim=around, ylim=(len(rows) - 0.5, -0.5))
     plot.shared_legend(figure, [axes])
     words = [f"{name}: {each.cell}" for name, each in found.items()]
+    tenfold = sum(each.low <= TENFOLD <= each.high for each in found.values())
     cells = [cell for arms in rows.values() for cell in arms.values()]
-    return figure.describe(f"Ratio of best learning rates, {'; '.join(words)}.", table, plot.runs_of(cells))
+    return figure.describe(
+        f"{tenfold} of {len(found)} intervals hold ten. Ratio of best learning rates, {'; '.join(words)}.",
+        table,
+        plot.runs_of(cells),
+    )
 
 
 def _ratio(first: Arm, second: Arm) -> RateRatio:

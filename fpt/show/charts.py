@@ -24,9 +24,10 @@ from fpt.results.runs import rate_text
 from fpt.show import plot
 from fpt.show.figures import budget_axis
 from fpt.show.html import CaptionedFigure
-from fpt.show.planes import MOST_POINTS, plane_figure
+from fpt.show.planes import MOST_POINTS, beside_linear, plane_figure
 
 WIDEST = 20  # characters of a row's name in one line: a longer one would leave a phone no room for the panel
+HIGHEST = 34  # characters of a line that stands upright beside a panel
 LINES = ("--", ":", "-.")  # of baselines
 BAR: dict[str, Any] = {"markersize": 6, "linewidth": 2, "linestyle": "none"}  # a mean with its interval
 
@@ -77,10 +78,12 @@ def plane(study: str, first: str, second: str, caption: str, *, task: str = "") 
     """The map of learning rate and budget: the first arm minus the second in points, at one rate for both.
 
     A cell has the colour of the arm that leads. Star: significant after Holm's correction over the map. Hatched: the
-    95% interval holds 0. Heavy line: the leader changes between two budgets. Arguments and errors as those of `dots`.
+    95% interval holds 0. Heavy line: the leader changes between two budgets. The caption ends with the levels of both
+    arms beside that of a linear classifier, where one is known. Arguments and errors as those of `dots`.
     """
     cells = cells_of(study, (first, second), task)
-    return CaptionedFigure(plane_figure(cells[first], cells[second]), caption)
+    beside = beside_linear(cells[first], cells[second])
+    return CaptionedFigure(plane_figure(cells[first], cells[second]), f"{caption} {beside}".strip())
 
 
 def cells_of(study: str, arms: Iterable[str], task: str = "") -> dict[str, Arm]:
@@ -108,14 +111,17 @@ def _dots(
     at: str | float,
     budget: int | None,
 ) -> plot.Plot:
-    wrapped = [fill(plot.arm_words(name), WIDEST) for name in cells]
+    sweeps = plot.fields_of(cells.values())
+    named = dict(zip(cells, plot.words_of(sweeps), strict=True))
+    wrapped = [fill(name, WIDEST) for name in named.values()]
     lines = 1 + max(name.count("\n") for name in wrapped)
     figure, (axes,) = plot.panels_of(1, 0.4 + (0.13 + 0.16 * max(2, lines)) * len(cells), "x")
     rows: list[dict[str, Any]] = []
+    looks = plot.looks_of(sweeps)
     for y, (name, cell) in enumerate(cells.items()):
         seeds, shown = 100 * cell.values(rate_of(cell, at, budget), budget).dropna(), levels[name]
-        axes.plot(seeds, [y - 0.18] * len(seeds), ".", color=plot.colour_of(name), alpha=0.7, markersize=7)
-        look = BAR | {"color": plot.colour_of(name), "marker": plot.marker_of(name)}
+        axes.plot(seeds, [y - 0.18] * len(seeds), ".", color=looks[y]["color"], alpha=0.7, markersize=7)
+        look = BAR | {"color": looks[y]["color"], "marker": looks[y]["marker"]}
         axes.errorbar(shown.value, y + 0.12, xerr=plot.bar(shown.value, shown.low, shown.high, MOST_POINTS), **look)
         rows += [{"arm": name, "seed": seed, "accuracy": each} for seed, each in seeds.items()]
         rows.append({"arm": name, "accuracy": shown.value, "low": shown.low, "high": shown.high})
@@ -125,7 +131,7 @@ def _dots(
     axes.set(xlabel=f"test accuracy (%), {_where(at)}", ylim=(len(cells) - 0.5, -0.5))
     if known:
         plot.shared_legend(figure, [axes])
-    words = [f"{plot.arm_words(name)} {shown}" for name, shown in levels.items()]
+    words = [f"{named[name]} {shown}" for name, shown in levels.items()]
     words += [f"{name} {number_text(share, PERCENT)}%" for name, share in known.items()]
     return figure.describe(
         f"Test accuracy, {_where(at)}, mean and 95% interval: {'; '.join(words)}.",
@@ -138,17 +144,20 @@ def _dots(
 def _by_rate(cells: Mapping[str, Arm], budget: int | None) -> plot.Plot:
     figure, (axes,) = plot.panels_of(1)
     lines = {name: _line(cell, budget) for name, cell in cells.items()}
-    looks = plot.looks_of(lines)
-    for number, (name, line) in enumerate(lines.items()):
+    sweeps = plot.fields_of(cells.values())
+    named, looks = plot.words_of(sweeps), plot.looks_of(sweeps)
+    for number, line in enumerate(lines.values()):
         dodge = 1.04 ** (number - (len(lines) - 1) / 2)
         around = plot.bar(line["accuracy"], line["low"], line["high"])
-        axes.errorbar(dodge * line["rate"], line["accuracy"], yerr=around, label=plot.arm_words(name), **looks[name])
-    plot.trivial_line(axes, _task(cells), next(iter(cells.values())).variant)
+        axes.errorbar(dodge * line["rate"], line["accuracy"], yerr=around, label=named[number], **looks[number])
+    beside = plot.lines_below(axes, sweeps[0])
     plot.rate_axis(axes, pd.concat(lines.values())["rate"], "test accuracy (%)")
     plot.shared_legend(figure, [axes])
-    words = [f"{plot.arm_words(name)}: {_line_words(line)}" for name, line in lines.items()]
+    each = list(zip(named, lines.values(), strict=True))
+    best = [f"{name} at {rate_text(line.set_index('rate')['accuracy'].idxmax())}" for name, line in each]
+    words = [f"{name}: {_line_words(line)}" for name, line in each] + beside
     return figure.describe(
-        f"Test accuracy by learning rate, means over seeds. {'. '.join(words)}.",
+        f"Test accuracy by learning rate, means over seeds. Best: {', '.join(best)}. {'. '.join(words)}.",
         pd.concat(lines, names=["arm"]).reset_index("arm"),
         plot.runs_of(cells.values()),
     )
@@ -172,21 +181,29 @@ def _line_words(line: pd.DataFrame) -> str:
 def _by_budget(cells: Mapping[str, Arm], found: Mapping[int, Contrast]) -> plot.Plot:
     figure, (axes,) = plot.panels_of(1)
     for x, each in enumerate(found.values()):
-        look = BAR | {"color": plot.INK, "marker": "D"}
-        axes.errorbar(x, each.value, yerr=plot.bar(each.value, each.low, each.high, MOST_POINTS), **look)
+        bar = BAR | {"color": plot.INK, "marker": "D"}
+        axes.errorbar(x, each.value, yerr=plot.bar(each.value, each.low, each.high, MOST_POINTS), **bar)
     axes.axhline(0, color=plot.GREY, linewidth=1)
     axes.margins(y=0.3)
-    for name, height, side in zip(cells, (0.98, 0.02), ("top", "bottom"), strict=True):
-        style: dict[str, Any] = {"va": side, "color": plot.colour_of(name), "weight": "bold"}
-        axes.text(0.02, height, f"{plot.arm_words(name)} leads", transform=axes.transAxes, **style)
+    sweeps = plot.fields_of(cells.values())
+    named = plot.words_of(sweeps)
+    ends = zip(named, plot.looks_of(sweeps), (0.98, 0.02), ("top", "bottom"), strict=True)
+    for name, look, height, side in ends:
+        style: dict[str, Any] = {"va": side, "color": look["color"], "weight": "bold"}
+        axes.text(0.02, height, f"{name} leads", transform=axes.transAxes, **style)
     budget_axis(axes, list(found))
-    axes.set_ylabel(f"{f' {MINUS} '.join(cells)} (points)")
+    axes.set_ylabel(fill(f"{f' {MINUS} '.join(named)} (points)", HIGHEST))
+    leads = {"first": [], "second": [], "open": list[str]()}
+    for budget, each in found.items():
+        leads["open" if each.open else "first" if each.value > 0 else "second"].append(f"{budget:,}")
+    said = zip(leads.values(), (f"{named[0]} leads", f"{named[1]} leads", "too close to call"), strict=True)
+    finding = "; ".join(f"{words} after {', '.join(budgets)} steps" for budgets, words in said if budgets)
     words = [f"{each} after {budget:,} steps" for budget, each in found.items()]
     rows = [
         {"budget": budget, "points": each.value, "low": each.low, "high": each.high} for budget, each in found.items()
     ]
     return figure.describe(
-        f"{' minus '.join(map(plot.arm_words, cells))}, each at its own rate, with 95% intervals: {', '.join(words)}.",
+        f"Each at its own rate: {finding}. {' minus '.join(named)}, with 95% intervals: {', '.join(words)}.",
         pd.DataFrame(rows),
         plot.runs_of(cells.values()),
     )

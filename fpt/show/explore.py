@@ -8,20 +8,17 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
-import pandas as pd
-
 from fpt.claims.planes import AHEAD, BEHIND, crossing_of, plane_table, plane_tests
 from fpt.results.arm import Arm
-from fpt.results.baselines import floor
+from fpt.results.baselines import LINEAR, Score, floor, known_scores
 from fpt.results.cells import StudyCells
-from fpt.results.estimate import percent
+from fpt.results.estimate import Estimate
 from fpt.results.runs import SETUP, rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show.html import CaptionedFigure, Page, paragraph
 from fpt.show.names import model, title
-from fpt.show.plot import named
 from fpt.sweeps.spec import SweepSpec
-from fpt.sweeps.words import SHORT, words
+from fpt.sweeps.words import SHORT, arm_of, words
 from fpt.tasks import entry
 
 Setups = Mapping[str, Mapping[str, Arm]]  # model, task and study in words -> arm (FP, ...) -> its cell
@@ -140,24 +137,35 @@ def _setup(name: str, cells: Mapping[str, Arm]) -> dict[str, Any]:
         "model": (rest if backbone in rest else backbone + rest).removeprefix(", "),
         "about": f"Study {first.study}, {first.origin} results, {first.seeds} seeds.",
         "floor": _number(floor(first.task, first.variant)),  # null: own data, of which no baseline is known
+        "linear": _number(linear.share) if (linear := _linear(first)) else None,  # a linear classifier's accuracy
         "budgets": sorted({budget for cell in arms.values() for budget in cell.budgets}),
         "rates": [rate_text(rate) for rate in rates],
-        "arms": {arm: _arm(arm, cell) for arm, cell in arms.items()},
+        "arms": {arm: _arm(cell) for arm, cell in arms.items()},
         "pairs": [_pair(arms, *pair) for pair in sorted(combinations(arms, 2), key=lambda pair: pair != START)],
     }
 
 
-def _arm(arm: str, cell: Arm) -> dict[str, Any]:
-    """Name and look of an arm; at each budget and rate: the mean (percent), its standard error, and both as text."""
-    shown = {}
-    for budget in cell.budgets:
-        scores = pd.DataFrame({rate_text(rate): cell.values(rate, budget) for rate in cell.rates})
-        shown[budget] = {
-            str(rate): [_number(mean), _number(error) or 0, f"{percent(mean)} ± {percent(error)}"]
-            for rate, mean, error in zip(scores, scores.mean(), scores.sem(), strict=True)
-        }
-    look = named(arm)
-    return {"name": look.label, "colour": look.colour, "marker": look.marker, "points": shown}
+def _linear(arm: Arm) -> Score | None:
+    return known_scores(arm.task, arm.variant, arm.fields["task_options"].get("labels", 0)).get(LINEAR)
+
+
+def _arm(cell: Arm) -> dict[str, Any]:
+    """Name and look of an arm; at each budget and rate: the mean (percent) with the ends of its 95% interval, and all
+    three as text."""
+    shown = {
+        budget: {rate_text(rate): _point(cell.estimate(rate, budget).in_percent) for rate in cell.rates}
+        for budget in cell.budgets
+    }
+    look = arm_of(cell.fields)
+    dashed = look.init == "random"
+    return {"name": look.label, "colour": look.colour, "marker": look.marker, "dashed": dashed, "points": shown}
+
+
+def _point(found: Estimate) -> list[Any]:
+    """The ends are the mean where there are too few seeds for an interval."""
+    low, high = (end if math.isfinite(end) else found.value for end in found.interval)
+    value, interval = found.texts(signed=False)
+    return [*(_number(each / 100) for each in (found.value, low, high)), f"{value}% ({interval})"]
 
 
 def _pair(arms: Mapping[str, Arm], one: str, other: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Arms over the learning rate and over the budget. Colour and shape both name the arm."""
 
+import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,16 +10,18 @@ import pandas as pd
 from fpt.results.arm import at_own
 from fpt.results.cells import Cell
 from fpt.results.estimate import percent
-from fpt.results.runs import rate_text
+from fpt.results.runs import SPEC, rate_text
 from fpt.show import plot
 from fpt.show.names import title
 from fpt.sweeps.selection import by_seed, choices
-from fpt.sweeps.words import labels
+from fpt.sweeps.words import legends
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DATA = ("study", "task", "backbone", "steps", "arm", "learning_rate", "seed", "accuracy", "selected", "diverged_at")
+ALONE = ("runs", list[str]())  # runs of one sweep, whose arm nobody named
+PLAIN: Mapping[str, Any] = {"color": plot.OTHERS[0], "marker": "o", "linewidth": 1.8}
 
 
 @plot.drawn
@@ -37,16 +40,21 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
     figure, panels = plot.panels_of(runs["setup"].nunique())
     words, differing = [], [column for column in ("backbone", "study") if column in runs and runs[column].nunique() > 1]
     accuracy = runs["test_accuracy"].astype(float).fillna(runs["guessing"])  # a run that was never finite
-    runs = runs.assign(arm=_arms(runs), accuracy=100 * accuracy)
+    sweeps = {str(sweep): _fields(rows.iloc[0]) for sweep, rows in runs.groupby("sweep", sort=False)}
+    told = dict(zip(sweeps, legends(list(sweeps.values())) if all(sweeps) else [ALONE], strict=True))
+    runs = runs.assign(arm=runs["name" if "name" in runs else "label"], accuracy=100 * accuracy)
     for axes, (_, shown) in zip(panels, runs.groupby("setup", sort=False), strict=False):
-        name, arms = _panel_name(shown, differing), sorted(shown["arm"].unique())
-        looks = plot.looks_of(arms)
-        for number, arm in enumerate(arms):
-            of_arm = shown[shown["arm"] == arm]
-            _rate_line(axes, of_arm, arm, 1.05 ** (number - (len(arms) - 1) / 2), looks[arm])
-            words.append(f"{name}, {plot.arm_words(arm)}: {_tuned(of_arm)}")
+        here = sorted(shown["sweep"].unique(), key=lambda sweep: shown["label"][shown["sweep"] == sweep].iloc[0])
+        shared = _shared([told[sweep][1] for sweep in here])
+        name = _panel_name(shown, shared, differing)
+        looks = plot.looks_of([sweeps[sweep] for sweep in here]) if all(sweeps) else [PLAIN]
+        for number, (sweep, look) in enumerate(zip(here, looks, strict=True)):
+            of_arm, arm = shown[shown["sweep"] == sweep], _in_panel(*told[sweep], shared)
+            _rate_line(axes, of_arm, arm, 1.05 ** (number - (len(here) - 1) / 2), look)
+            words.append(f"{name}, {arm}: {_tuned(of_arm)}")
         if task := str(shown["task"].iloc[0]):
-            plot.trivial_line(axes, task, str(shown["variant"].iloc[0]))
+            labels = sweeps[here[0]].get("task_options", {}).get("labels", 0)
+            plot.lines_to_beat(axes, task, str(shown["variant"].iloc[0]), labels)
         probe = "solver" in shown and (shown["solver"] == "logistic").all()
         what = "strength" if probe else "learning rate"
         plot.rate_axis(axes, shown["learning_rate"], "test accuracy (%)", what)
@@ -68,21 +76,30 @@ def _of_one_sweep(runs: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _arms(runs: pd.DataFrame) -> "pd.Series[Any]":
-    """The arm of each run: its label, or where two sweeps of a setup have the same one, the name of its sweep."""
-    several = runs.groupby(["setup", "label"])["sweep"].transform("nunique") > 1
-    return runs["label"].mask(several, runs["name"]) if several.any() else runs["label"]
+def _fields(row: "pd.Series[Any]") -> dict[str, Any]:
+    """The fields of a sweep by a row of `load_runs`, which holds options as text; none where the runs name no arm."""
+    if "arm" not in row:
+        return {}
+    found = {name: row[name] for name in SPEC if name in row}
+    plain = {name: None if pd.isna(value) or value == "" else value for name, value in found.items()}
+    return plain | {name: json.loads(found[name]) for name in ("task_options", "backbone_options")}
 
 
-def _panel_name(shown: pd.DataFrame, differing: Sequence[str]) -> str:
-    """The task, and in brackets what tells the sweeps of a panel apart from others, with the columns that differ."""
-    told = plot.in_brackets(shown["name"]) if "name" in shown else ""
-    more = [told, *(each for each in shown[list(differing)].iloc[0] if each not in (*told.split(", "), "none"))]
-    return title(str(shown["task"].iloc[0])) + (f" ({', '.join(filter(None, more))})" if any(more) else "")
+def _shared(more: Sequence[Sequence[str]]) -> list[str]:
+    """What is said of all of some sweeps: it stands in the title of their panel."""
+    first, *others = more
+    return [word for word in first if all(word in each for each in others)]
 
 
-def _names_of(cells: Mapping[str, Cell], names: Mapping[str, str]) -> list[str]:
-    return [names[cell.spec.folder_name] for cell in cells.values() if cell.spec]
+def _in_panel(arm: str, more: Sequence[str], shared: Sequence[str]) -> str:
+    """An arm in the legend of a panel, without what its title says."""
+    return plot.in_brackets(arm, [word for word in more if word not in shared])
+
+
+def _panel_name(shown: pd.DataFrame, shared: Sequence[str], differing: Sequence[str]) -> str:
+    """The task, and in brackets what all sweeps of a panel share, with the columns in which panels differ."""
+    more = [*shared, *(str(each) for each in shown[list(differing)].iloc[0] if each not in (*shared, "none"))]
+    return plot.in_brackets(title(str(shown["task"].iloc[0])), more)
 
 
 def _with_results(cells: Mapping[str, Cell]) -> dict[str, Cell]:
@@ -100,11 +117,14 @@ def budget_figure(*setups: Mapping[str, Cell]) -> plot.Plot:
     if not done:
         return plot.nothing()
     figure, panels = plot.panels_of(len(done))
-    frames, names = [], labels(cell.spec for cells in done for cell in cells.values() if cell.spec)
+    frames, told = [], iter(legends(plot.fields_of(cell for cells in done for cell in cells.values())))
     for axes, cells in zip(panels, done, strict=False):
-        task, told = title(next(iter(cells.values())).task), plot.in_brackets(_names_of(cells, names))
-        task += f" ({told})" if told else ""
-        frames.append(tuned_lines(axes, cells.values()).assign(task=task))
+        here = [next(told) for _ in cells]
+        shared = _shared([more for _, more in here])
+        task = plot.in_brackets(title(next(iter(cells.values())).task), shared)
+        names = [_in_panel(*each, shared) for each in here]
+        frames.append(tuned_lines(axes, cells.values(), names).assign(task=task))
+        plot.lines_below(axes, plot.fields_of(cells.values())[0])
         axes.set(title=task, ylabel="test accuracy, tuned (%)")
     plot.shared_legend(figure, panels)
     words = [line for frame in frames for line in _lines_in_words(frame)]
@@ -122,12 +142,11 @@ def _lines_in_words(shown: pd.DataFrame) -> Iterator[str]:
         yield f"{task}, {arm}: {', '.join(means)} steps"
 
 
-def tuned_lines(axes: "Axes", cells: Collection[Cell]) -> pd.DataFrame:
-    """One line per arm over the budgets, on a common axis. Returns what is drawn: `arm`, `budget`,
+def tuned_lines(axes: "Axes", cells: Collection[Cell], names: Sequence[str]) -> pd.DataFrame:
+    """One line per arm over the budgets, on a common axis, under its name. Returns what is drawn: `arm`, `budget`,
     `accuracy` (percent) and its 95% interval `low` to `high`."""
     frames, budgets = [], sorted({budget for cell in cells for budget in cell.budgets})
-    names = plot.names_of(cells)
-    looks = plot.looks_of(names)
+    looks = plot.looks_of(plot.fields_of(cells))
     for number, (name, cell) in enumerate(zip(names, cells, strict=True)):
         shift = 0.06 * (number - (len(cells) - 1) / 2)
         found = {step: cell.estimate(budget=step).in_percent for step in cell.budgets}
@@ -135,8 +154,8 @@ def tuned_lines(axes: "Axes", cells: Collection[Cell]) -> pd.DataFrame:
         shown = pd.DataFrame(means, index=["accuracy", "low", "high"]).T.rename_axis("budget")
         around = plot.bar(shown["accuracy"], shown["low"], shown["high"])
         places = [budgets.index(budget) + shift for budget in shown.index]
-        axes.errorbar(places, shown["accuracy"], yerr=around, label=plot.arm_words(name), **looks[name])
-        frames.append(shown.reset_index().assign(arm=plot.arm_words(name)))
+        axes.errorbar(places, shown["accuracy"], yerr=around, label=name, **looks[number])
+        frames.append(shown.reset_index().assign(arm=name))
     budget_axis(axes, budgets)
     return pd.concat(frames, ignore_index=True)
 
@@ -160,7 +179,7 @@ def _rate_line(axes: "Axes", arm: pd.DataFrame, name: str, dodge: float, look: M
         (arm[~alive], {"marker": "X", "facecolor": colour}),
     ):
         axes.scatter(runs["rate"], runs["accuracy"], **dot | differs)
-    axes.plot(arm.groupby("rate")["accuracy"].mean(), label=plot.arm_words(name), markersize=4, **look)
+    axes.plot(arm.groupby("rate")["accuracy"].mean(), label=name, markersize=4, **look)
 
 
 def _tuned(arm: pd.DataFrame) -> str:

@@ -18,7 +18,9 @@ from fpt.claims.words import HOLDS, HOLDS_NOT
 from fpt.errors import check_known
 from fpt.papers import claim, finding, findings, paper_of, printed_ranges, table
 from fpt.papers.schema import KINDS, Claim, Finding, Rule
+from fpt.results.arm import published_arms
 from fpt.results.estimate import EXPONENT, MINUS, NATS, POINTS, TIMES, Estimate, rounded
+from fpt.results.runs import find_study
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure, Page, Table, explained
 from fpt.show.names import model, title
@@ -41,7 +43,10 @@ LONGEST = {POINTS: 100.0, DECADES: 3.0, NATS: 10.0, EXPONENT: 3.0}  # an interva
 AXIS = {POINTS: "points", DECADES: "log10 of the ratio", NATS: "nats a byte", EXPONENT: "exponent"}
 # How a rule goes over pairs, where it names a quantifier; the page says once what decides where it names none.
 OVER_PAIRS = {"": "", "all": "On every pair.", "most": "On most pairs.", "some": "On one pair at least."}
-WIDEST = 22  # characters of a row's name in one line
+FAR, FLAT = 4.0, 1.5  # an interval so many times the median is long; an axis so many times the others' reach is, too
+ROOM = 0.25  # that is left beside what others reach, as a share of it
+ACCURACY = "test accuracy"  # what a contrast may be of
+WIDEST = 24  # characters of a row's name in one line
 MADE_FOR = "made for it"  # planned, exploratory, or changed after results
 LINE = 0.16  # inches that a line of a row's name takes
 MARKS = {HOLDS: "yes", HOLDS_NOT: "no"}
@@ -114,22 +119,58 @@ def _forest(finding: Finding, rows: pd.DataFrame) -> plot.Plot:
     lines = 1 + max(name.count("\n") for name in wrapped)
     figure, (axes,) = plot.panels_of(1, 0.5 + (0.12 + LINE * max(2, lines)) * len(rows), "x")
     drawn: set[str] = set()
+    low, high = _reach(rows)
     for y, row in enumerate(rows.to_dict("records")):
         kind = _kind(row)
         around = plot.bar(row["estimate"], row["low"], row["high"], LONGEST[row["unit"]])
         axes.errorbar(row["estimate"], y, xerr=around, label="" if kind in drawn else kind, ls="none", **LOOK[kind])
         drawn.add(kind)
+        _leave(axes, y, row, low, high)
     axes.axvline(0, color=plot.GREY, linewidth=1)
     _bands(axes, finding)
+    if math.isfinite(low):
+        axes.set_xlim(low, high)
     axes.set_yticks(range(len(rows)), wrapped)
     contrasts, unit = list(dict.fromkeys(rows["contrast"])), str(rows["unit"].iloc[0])
+    if len(contrasts) == 1:
+        contrasts = [_in_words(rows.iloc[0].to_dict())]
     axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel=_axis(contrasts, unit))
     plot.shared_legend(figure, [axes])
-    told = zip(names, rows.to_dict("records"), strict=True)
-    words = [f"{name} {_in_a_column(row)}, {_kind(row)}" for name, row in told]
     columns = ["pair", "role", "study", "contrast", "at", "estimate", "low", "high", "seeds", "steps", "planned"]
-    what = f"{finding.question} {'; '.join(contrasts)}, {AXIS[unit]} with 95% intervals"
-    return figure.describe(f"{what}: {'; '.join(words)}.", rows[columns])
+    return figure.describe(_forest_words(finding, names, rows, "; ".join(contrasts)), rows[columns])
+
+
+def _forest_words(finding: Finding, names: Sequence[str], rows: pd.DataFrame, contrast: str) -> str:
+    """What a forest shows, then its rows."""
+    counted = rows[rows["role"] == SPEAKS]
+    above, below = int((counted["low"] > 0).sum()), int((counted["high"] < 0).sum())
+    found = f"Of {len(counted)} counted pairs, {above} above 0, {below} below, {len(counted) - above - below} open."
+    told = zip(names, rows.to_dict("records"), strict=True)
+    words = "; ".join(f"{name} {_in_a_column(row)}, {_kind(row)}" for name, row in told)
+    return f"{finding.question} {found} {contrast}, {AXIS[rows['unit'].iloc[0]]} with 95% intervals: {words}."
+
+
+def _reach(rows: pd.DataFrame) -> tuple[float, float]:
+    """From where to where the axis goes where one or two intervals would make it so long that the others would be
+    points: so far as the others go, with room for a number; else without ends."""
+    ends = rows[["low", "high"]].astype(float)
+    widths = ends["high"] - ends["low"]
+    short = ends[widths <= FAR * widths.median()]
+    low, high = min(0.0, short["low"].min()), max(0.0, short["high"].max())
+    room = ROOM * (high - low)
+    whole = max(0.0, ends["high"].max()) - min(0.0, ends["low"].min())
+    return (-math.inf, math.inf) if whole <= FLAT * (high - low) else (low - room, high + room)
+
+
+def _leave(axes: "Axes", y: int, row: Row, low: float, high: float) -> None:
+    """Where an interval goes beyond the axis, an arrow at that end, and the numbers in print."""
+    left, right = row["low"] < low, row["high"] > high
+    for beyond, end, marker in ((left, low, "<"), (right, high, ">")):
+        if beyond:
+            axes.plot(end, y, marker=marker, color=plot.INK, markersize=7, clip_on=False)
+    if left or right:
+        at: dict[str, Any] = {"xytext": (-8, 3), "textcoords": "offset points", "ha": "right"}
+        axes.annotate(_in_a_column(row), (high, y), **at)
 
 
 def _kind(row: Row) -> str:
@@ -139,6 +180,13 @@ def _kind(row: Row) -> str:
     return floor if row["role"] == FLOORED else robust
 
 
+def _in_words(row: Row) -> str:
+    """A contrast of two arms by the names that figures give them; any other as its rule calls it."""
+    arms, _ = published_arms(find_study(row["study"])) if row["of"] == ACCURACY else ({}, {})
+    pair = [arms[row[name]] for name in ("first", "second") if row[name] in arms]
+    return " - ".join(plot.words_of(plot.fields_of(pair))) if len(pair) == 2 else str(row["contrast"])
+
+
 def _axis(contrasts: Sequence[str], unit: str) -> str:
     words = contrasts[0].replace(" - ", f" {MINUS} ") if len(contrasts) == 1 else "the contrast least in favour"
     return fill(f"{words} ({AXIS[unit]})", 40)
@@ -146,9 +194,11 @@ def _axis(contrasts: Sequence[str], unit: str) -> str:
 
 def _bands(axes: "Axes", finding: Finding) -> None:
     """What the papers print, from the least to the largest."""
-    for (paper, (low, high)), colour in zip(printed_ranges(finding).items(), plot.OTHERS, strict=False):
+    looks = zip(plot.OTHERS, plot.HATCHES, strict=False)
+    for (paper, (low, high)), (colour, hatch) in zip(printed_ranges(finding).items(), looks, strict=False):
         said = f"{whose(paper)} print {rounded(low, 1)} to {rounded(high, 1)}"
-        axes.axvspan(low, high, color=colour, alpha=0.2, zorder=0, lw=0, label=said)
+        look: dict[str, Any] = {"facecolor": (colour, 0.2), "edgecolor": plot.INK, "hatch": hatch, "lw": 0}
+        axes.axvspan(low, high, zorder=0, label=said, **look)
 
 
 def _estimate(row: Row) -> Estimate:

@@ -58,10 +58,22 @@ class CaptionedFigure:
     def _repr_html_(self) -> str:
         alt = html.escape(str(self.figure.get_label()))
         assert alt, "a figure needs alt text: Plot.describe(...)"
-        drawn = inline(self.figure, self.caption)
-        image = f'<div class="fpt-scroll fpt-panels" role="img" aria-label="{alt}">{drawn}</div>'
+        image = f'<div class="fpt-scroll" role="img" aria-label="{alt}">{self._drawn()}</div>'
         caption = f"{explained(self.caption)}<small>{source(self.figure)}</small>"
         return f'<figure class="fpt">{image}<figcaption>{caption}</figcaption></figure>'
+
+    def _drawn(self) -> str:
+        """The figure, and where it is wider than a phone once more for a phone: that drawing is hidden without the
+        style of a page (fpt.css), which shows one of both."""
+        if not self.figure.narrow:
+            return f'<div class="fpt-panels">{inline(self.figure, self.caption)}</div>'
+        wide = inline(self.figure, self.caption)
+        with self.figure.on_a_phone() as figure:
+            narrow = inline(figure, f"{self.caption} narrow")
+        return (
+            f'<div class="fpt-panels fpt-wide">{wide}</div>'
+            f'<div class="fpt-panels fpt-narrow" style="display: none">{narrow}</div>'
+        )
 
 
 def source(figure: Plot) -> str:

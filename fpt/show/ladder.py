@@ -13,7 +13,7 @@ from fpt.results.baselines import DIGITS, MAJORITY, OPERATOR, Score, known_score
 from fpt.results.estimate import percent
 from fpt.show.findings import whose
 from fpt.show.html import CaptionedFigure
-from fpt.show.plot import GREY, OTHERS, Plot, drawn, panels_of, shared_legend
+from fpt.show.plot import GREY, HATCHES, OTHERS, Plot, drawn, panels_of, shared_legend
 from fpt.tasks import TASKS
 
 LISTS = "listops"
@@ -99,6 +99,7 @@ def _ladder_figure() -> Plot:
         axes.annotate(f"{words} {at:.0f}", (at, 1), (0, 3), ("data", "axes fraction"), "offset points", rotation=40)
     by_paper = dict(list(frame.groupby("paper")["accuracy"]))
     look: dict[str, Any] = {"label": list(by_paper), "color": OTHERS[: len(by_paper)], "rwidth": 0.85}
+    look |= {"hatch": [3 * hatch for hatch in HATCHES[: len(by_paper)]], "edgecolor": "white", "linewidth": 0}
     axes.hist(list(by_paper.values()), bins=np.arange(*RANGE).tolist(), stacked=True, **look)
     axes.set(xlabel="accuracy on ListOps (%)", ylabel="printed accuracies", xlim=(RANGE[0], RANGE[1]))
     shared_legend(figure, [axes])

@@ -1,11 +1,11 @@
 """Names of tasks and models in tables and figures."""
 
 from fpt import tasks
+from fpt.models import AS_PRINTED
 
 TITLES = {  # where there is little room
     "homology": "Homology", "digits": "Digits", "digits-lra": "Digits, by pixel", "listops-short": "ListOps, short",
 }  # fmt: skip
-MODELS = {"minilm": "MiniLM", "smollm2": "SmolLM2"}  # as their authors write them
 
 
 def title(task: str) -> str:
@@ -16,4 +16,4 @@ def title(task: str) -> str:
 
 def model(backbone: str) -> str:
     """A backbone's name in tables and figures."""
-    return MODELS.get(backbone, backbone)
+    return AS_PRINTED.get(backbone, backbone)

@@ -127,11 +127,14 @@ def compute_figure(cells: Mapping[str, Arm], arms: Mapping[str, float]) -> plot.
             found = cells[name].estimate(budget=budget).in_percent
             rows.append([name, budget, budget * share, found.value, *found.interval])
     shown = pd.DataFrame(rows, columns=["arm", "budget", "compute", "accuracy", "low", "high"])
-    looks, unit = plot.looks_of(arms), plot.arm_words(min(arms, key=lambda name: abs(arms[name] - 1)))
-    for name in arms:
+    sweeps = plot.fields_of(cells[name] for name in arms)
+    named = dict(zip(arms, plot.words_of(sweeps), strict=True))
+    unit = named[min(arms, key=lambda name: abs(arms[name] - 1))]
+    for name, look in zip(arms, plot.looks_of(sweeps), strict=True):
         line = shown[shown["arm"] == name]
         around = plot.bar(line["accuracy"], line["low"], line["high"])
-        axes.errorbar(line["compute"], line["accuracy"], yerr=around, label=plot.arm_words(name), **looks[name])
+        axes.errorbar(line["compute"], line["accuracy"], yerr=around, label=named[name], **look)
+    beside = plot.lines_below(axes, sweeps[0])
     ticks = cells[next(iter(arms))].budgets
     axes.set_xscale("log", subs=[])
     axes.set_xticks(ticks, [f"{budget:,}" for budget in ticks])
@@ -139,9 +142,9 @@ def compute_figure(cells: Mapping[str, Arm], arms: Mapping[str, float]) -> plot.
     axes.set(xlabel=f"compute, in steps of {unit}", ylabel="test accuracy (%), tuned")
     plot.shared_legend(figure, [axes])
     words = [
-        f"{plot.arm_words(name)} {accuracy:.1f}% after {compute:,.0f}"
+        f"{named[name]} {accuracy:.1f}% after {compute:,.0f}"
         for name, compute, accuracy in zip(shown["arm"], shown["compute"], shown["accuracy"], strict=True)
-    ]
+    ] + beside
     return figure.describe(
         f"Tuned test accuracy over compute, in steps of {unit}: {'; '.join(words)}.",
         shown,

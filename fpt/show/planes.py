@@ -8,8 +8,9 @@ import seaborn as sns
 from seaborn.utils import relative_luminance
 
 from fpt.claims.planes import Crossing, crossing_of, plane_table, plane_tests
+from fpt.results.baselines import LINEAR, known_scores
 from fpt.results.cells import Cell
-from fpt.results.estimate import MINUS
+from fpt.results.estimate import MINUS, percent
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show import plot
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 PLANE = (
     "Test accuracy of the {} arm minus that of the {} arm, in points, by learning rate and budget, at one rate for "
-    "both. A cell has the colour of the arm that leads. Star: significant after correction for all cells. Hatched: the "
-    "95% interval of the cell holds 0."
+    "both. A cell has the colour of the arm that leads. A star marks a lead that chance would give to any cell of "
+    "such a map less than once in twenty times. Hatched: the 95% interval of the cell holds 0."
 )
 HEAVY = " Heavy line: the leader changes between two budgets."
 CROSSING = (
@@ -31,6 +32,7 @@ CROSSING = (
     "a dot a seed, with 95% intervals. +, -: significant after correction for all budgets; 0: not so; ?: the arm that "
     "trails is at an end of its grid. Shaded: the arms may cross here."
 )
+BESIDE = "A linear classifier reaches {}; tuned, after the last step, {} reaches {} and {} {}."
 Numbers = np.ndarray[Any, Any]
 PALE, DARK = "#999999", "#262626"  # on colours, which are the same on white and on black
 MOST_POINTS = 100.0  # no difference is larger; an interval without an end is drawn to here
@@ -39,9 +41,21 @@ AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text 
 
 def captioned_plane(first: Cell, second: Cell) -> CaptionedFigure:
     """The plane of two arms with a caption that says what to see."""
-    figure, names = plane_figure(first, second), map(plot.arm_words, plot.names_of((first, second)))
+    figure, names = plane_figure(first, second), plot.words_of(plot.fields_of((first, second)))
     lines = HEAVY if figure.axes[0].lines else ""
-    return CaptionedFigure(figure, PLANE.format(*names) + lines)
+    said = [PLANE.format(*names) + lines, *filter(None, [beside_linear(first, second)])]
+    return CaptionedFigure(figure, " ".join(said))
+
+
+def beside_linear(first: Cell, second: Cell) -> str:
+    """The levels of both arms beside that of a linear classifier, as a caption says it; empty where none is known."""
+    sweeps = plot.fields_of((first, second))
+    known = known_scores(first.task, first.variant, sweeps[0]["task_options"].get("labels", 0)) if sweeps else {}
+    if LINEAR not in known:
+        return ""
+    levels = (f"{percent(cell.estimate().value)}%" for cell in (first, second))
+    named = (word for pair in zip(plot.words_of(sweeps), levels, strict=True) for word in pair)
+    return BESIDE.format(f"{percent(known[LINEAR].share)}%", *named)
 
 
 @plot.drawn
@@ -60,11 +74,11 @@ def plane_figure(first: Cell, second: Cell) -> plot.Plot:
     mean, sure, band = (values.unstack()[::-1] for values in columns)
     shown = pd.Series({place: test.in_points.texts(signed=True)[0] for place, test in tests.items()})
     words = shown.unstack()[::-1].fillna("-") + sure.map({True: "*"}.get).fillna("")
-    short = plot.names_of((first, second))
-    names = [plot.arm_words(name) for name in short]
+    sweeps = plot.fields_of((first, second))
+    names = plot.words_of(sweeps)
     figure, (axes,) = plot.panels_of(1, 0.9 + 0.34 * len(mean), "", 0.9 + 0.52 * len(mean.columns))
     most = float(np.nanmax([1.0, *(100 * mean.abs()).to_numpy().flat]))
-    more, less = (plot.colour_of(name) for name in short)
+    more, less = (look["color"] for look in plot.looks_of(sweeps))
     less = plot.OTHERS[0] if less == more else less  # two variants of one arm
     palette: Any = sns.blend_palette([less, "white", more], as_cmap=True)
     look: dict[str, Any] = {"cmap": palette, "vmin": -most, "vmax": most, "linewidths": 0.5, "linecolor": "white"}
@@ -76,9 +90,13 @@ def plane_figure(first: Cell, second: Cell) -> plot.Plot:
     axes.set_xticklabels([f"{budget:,}" for budget in mean])
     axes.set_yticklabels([rate_text(rate) for rate in mean.index], rotation=0)
     lines = [f"at rate {rate_text(rate)}: {', '.join(words.loc[rate])}" for rate in mean.index]
+    last = mean.iloc[:, -1].where(~band.iloc[:, -1].astype(bool)).dropna()
+    ends = zip(names, (last[last > 0], last[last < 0]), strict=True)
+    leads = [f"{name} leads at {', '.join(map(rate_text, sorted(led.index))) or 'no rate'}" for name, led in ends]
     return figure.describe(
-        f"{pair}: test accuracy of {names[0]} minus {names[1]} in points, by learning rate, after "
-        f"{', '.join(f'{budget:,}' for budget in mean)} steps; a star where it is significant. {'; '.join(lines)}.",
+        f"{pair}, after the last step: {'; '.join(leads)}. Test accuracy of {names[0]} minus {names[1]} "
+        f"in points, by learning rate, after {', '.join(f'{budget:,}' for budget in mean)} steps; a star where it is "
+        f"significant, corrected for all cells. {'; '.join(lines)}.",
         rows.assign(**100 * rows[["mean", "low", "high"]]),
         plot.runs_of([first, second]),
     )
@@ -109,9 +127,9 @@ def crossing_figure(first: Cell, second: Cell) -> plot.Plot:
     if found is None or not found.tests:
         return plot.nothing()
     figure, (left, right) = plot.panels_of(2)
-    curves = tuned_lines(left, (first, second))
+    names = plot.words_of(plot.fields_of((first, second)))
+    curves = tuned_lines(left, (first, second), names)
     left.set(title=title(first.task), ylabel="test accuracy, tuned (%)")
-    names = [plot.arm_words(name) for name in plot.names_of((first, second))]
     differences = _differences(right, found)
     right.set(title=f" {MINUS} ".join(names), ylabel="difference (points)")
     plot.shared_legend(figure, [left])

@@ -2,11 +2,12 @@
 
 import itertools
 import math
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from textwrap import fill
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import matplotlib as mpl
@@ -16,10 +17,12 @@ from matplotlib.figure import Figure
 
 from fpt import models
 from fpt.models import Treatment
-from fpt.results.baselines import floor
+from fpt.results.baselines import LINEAR, floor, known_scores
 from fpt.results.cells import Cell, arm_of
+from fpt.results.estimate import percent
 from fpt.results.runs import rate_text
-from fpt.sweeps.words import label
+from fpt.sweeps.words import Fields, legends
+from fpt.sweeps.words import arm_of as treatment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,8 +31,11 @@ FOUR = [models.ARMS[name] for name in models.FOUR]
 NAMES = {arm.letters: arm.label for arm in FOUR}
 # What is no arm has no arm's colour; 3:1 or nearly so on white and on black.
 OTHERS = ("#7A6FBE", "#8A8A2E", "#2F8F9D", "#A8506E", "#808080", "#B07A4A")
+HATCHES = ("", "//", "..", "xx")  # of areas, which have no marker to tell them apart in grey
 MARKERS = ("P", "*", "p", "h")
-VARIANTS = (":", "-.")  # lines of further variants of one arm; dashed are parabolas
+RANDOM = (0, (6, 2))  # the line of what starts from random weights; short dashes are parabolas
+VARIANTS = (":", "-.")  # lines of further variants of one arm
+TRIVIAL = "trivial baseline"  # the best of the strategies that look at little of an example
 INK = "black"  # what is black takes the colour of the page's text (`svg`)
 GREY = models.arms.GREY
 STYLE: dict[Any, Any] = {
@@ -42,9 +48,10 @@ STYLE: dict[Any, Any] = {
     "grid.color": GREY,
     "grid.alpha": 0.3,
 }
-# Inches: a panel alone, one of two; characters of names in two columns. A phone shows a panel at nine tenths of this,
-# text of 10 points at 9. A longer name in one column goes on in the next line.
-PANEL_WIDTH, BESIDE, LONGEST, LEGEND_LINE = 3.9, 3.7, 22, 38
+# Inches: a panel alone on a wide page and on a phone, one of two. A phone shows the two last at nine tenths of this,
+# text of 10 points at 9. A longer name in a legend goes on in the next line.
+WIDE, PANEL_WIDTH, BESIDE, LEGEND_LINE = 8.2, 3.9, 3.7, 38
+HANDLE, LETTER, MOST_COLUMNS = 0.5, 0.065, 4  # inches of a legend's column
 P = ParamSpec("P")
 
 
@@ -54,12 +61,40 @@ class Plot(Figure):
     function = ""  # that drew it
     data: pd.DataFrame | None = None  # what it draws
     runs: pd.DataFrame | None = None  # that it comes from, a row a run: `study`, `sweep`, `seed`, `commit`
+    narrow = 0.0  # inches in which a phone shows it; 0: its panels, which stand below each other there, are as narrow
+    named: Mapping[str, Any] = MappingProxyType({})  # what its legend names, by name
 
     def describe(self, words: str, data: pd.DataFrame, runs: pd.DataFrame | None = None) -> "Plot":
         """The figure with its alt text, what it draws, and the runs that this comes from (None: from no runs)."""
         self.set_label(words)
         self.data, self.runs = data, runs
         return self
+
+    @contextmanager
+    def on_a_phone(self) -> Iterator["Plot"]:
+        """The figure as narrow as a phone shows it, in the style of all."""
+        width = self.get_figwidth()
+        with mpl.rc_context(STYLE):
+            self._resize(self.narrow)
+            yield self
+            self._resize(width)
+
+    def _resize(self, width: float) -> None:
+        self.set_figwidth(width)
+        self.set_layout_engine("constrained")
+        self.name_below(self.named)
+
+    def name_below(self, named: Mapping[str, Any]) -> None:
+        """One legend below the panels, of what is drawn by name: in so many columns as the figure has room for."""
+        self.named = named
+        for legend in list(self.legends):
+            legend.remove()
+        names = [fill(name, LEGEND_LINE) for name in named]
+        longest = max((len(line) for name in names for line in name.splitlines()), default=0)
+        width = self.get_figwidth() if self.narrow else PANEL_WIDTH
+        columns = max(1, min(MOST_COLUMNS, int(width / (HANDLE + LETTER * longest))))
+        if names:
+            self.legend(list(named.values()), names, loc="outside lower center", ncols=columns)
 
 
 def drawn(make: Callable[P, Plot]) -> Callable[P, Plot]:
@@ -78,11 +113,13 @@ def drawn(make: Callable[P, Plot]) -> Callable[P, Plot]:
 def panels_of(
     count: int, height: float = 2.9, grid: str = "y", width: float = PANEL_WIDTH
 ) -> tuple[Plot, "list[Axes]"]:
-    """A figure of so many panels, two in a row, and the panels; inches: `height` of each, `width` of a single one."""
+    """A figure of so many panels, two in a row, and the panels; inches: `height` of each, and the `width` that a single
+    one has on a phone: elsewhere it is as wide as the page."""
     columns = min(count, 2)
     rows = math.ceil(count / columns)
-    size = (width if columns == 1 else BESIDE * columns, height * rows + 0.8)
+    size = (max(WIDE, width) if columns == 1 else BESIDE * columns, height * rows + 0.8)
     figure = Plot(figsize=size, layout="constrained")
+    figure.narrow = width if columns == 1 else 0.0
     with mpl.rc_context({"axes.grid": bool(grid), "axes.grid.axis": grid or "both"}):
         panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for spare in panels[count:]:
@@ -90,7 +127,7 @@ def panels_of(
     return figure, panels
 
 
-def shared_legend(figure: Figure, panels: "Iterable[Axes]") -> None:
+def shared_legend(figure: Plot, panels: "Iterable[Axes]") -> None:
     """One legend below the panels, of everything that they label, in the place of theirs."""
     found: dict[str, Any] = {}
     for axes in panels:
@@ -98,9 +135,7 @@ def shared_legend(figure: Figure, panels: "Iterable[Axes]") -> None:
         found |= dict(zip(labels, lines, strict=True))
         if own := axes.get_legend():
             own.remove()
-    columns = 2 if max(map(len, found), default=0) <= LONGEST else 1
-    names = [fill(name, LEGEND_LINE) for name in found]
-    figure.legend(list(found.values()), names, loc="outside lower center", ncols=columns)
+    figure.name_below(found)
 
 
 def nothing() -> Plot:
@@ -119,70 +154,44 @@ def runs_of(cells: Iterable[Cell]) -> pd.DataFrame:
     return pd.concat(frames) if frames else pd.DataFrame(columns=["sweep", "seed", "study", "commit"])
 
 
-def named(letters: str) -> Treatment:
-    """The arm with these letters; a grey one for what has none."""
-    if letters.rpartition("-")[0] in models.arms.TOO:
-        return models.arm(letters)
-    return next(
-        (arm for arm in models.arms.known().values() if arm.letters == letters), Treatment("", "", letters, letters)
-    )
+def fields_of(cells: Iterable[Cell]) -> list[Fields]:
+    """The fields of the sweeps behind some cells, as their records have them: what a figure names and draws them by."""
+    return [arm.fields for cell in cells if (arm := arm_of(cell))]
 
 
-def long_name(name: str) -> str:
-    """FR fixed -> frozen random, fixed."""
-    short, *rest = name.split(" ")
-    words = [word.replace("x", "gain ", 1) if word.startswith("x") else word for word in rest]
-    return ", ".join([named(short).label, *words])
+def words_of(sweeps: Sequence[Fields]) -> list[str]:
+    """Each sweep as a legend names it: its arm, and in brackets what tells it apart from the others of the figure."""
+    return [in_brackets(arm, differs) for arm, differs in legends(sweeps)]
 
 
-def arm_words(name: str) -> str:
-    """An arm as a figure names it: FR (layers 1, residual True) -> frozen random (1 layer, residual)."""
-    words, bracket, rest = name.partition(" (")
-    counted = re.sub(r"\blayers (\d+)", lambda found: f"{found[1]} layer{'s' * (found[1] != '1')}", rest)
-    return long_name(words) + bracket + counted.replace(" True", "").replace("lstm", "LSTM")
+def in_brackets(name: str, more: Sequence[str]) -> str:
+    return f"{name} ({', '.join(more)})" if more else name
 
 
-def in_brackets(names: Iterable[str]) -> str:
-    """What all these names of arms or sweeps say in brackets; nothing where they differ in it."""
-    told = {name.partition(" (")[2].removesuffix(")") for name in names}
-    return told.pop() if len(told) == 1 else ""
+def looks_of(sweeps: Sequence[Fields]) -> list[dict[str, Any]]:
+    """Colour, marker and line of each sweep of a figure. What starts from random weights is dashed, so that no two arms
+    look alike in grey.
 
-
-def words_of(names: Iterable[str]) -> dict[str, str]:
-    """By name, an arm as a figure names it, without what all of them say in brackets: that is the caption's."""
-    names = list(names)
-    shared = f" ({in_brackets(names)})"
-    return {name: arm_words(name.removesuffix(shared)) for name in names}
-
-
-def colour_of(name: str) -> str:
-    return named(name.split(" ")[0]).colour
-
-
-def marker_of(name: str) -> str:
-    return named(name.split(" ")[0]).marker
-
-
-def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Colour, marker and line of each arm of a figure.
-
-    Further variants of one arm, such as "LP (rank 1)" after "LP", are hollow, with lines of their own. Of several arms
+    Further variants of one arm, such as LoRA of rank 1 after LoRA, are hollow, with lines of their own. Of several arms
     that have no colour of their own each gets one of `OTHERS`.
     """
-    looks: dict[str, dict[str, Any]] = {}
-    met: Counter[str] = Counter()
-    names = list(dict.fromkeys(names))
-    nameless = list(dict.fromkeys(name.split(" ")[0] for name in names if colour_of(name) == GREY))
-    lent = dict(zip(nameless, zip(itertools.cycle(OTHERS), itertools.cycle(MARKERS)), strict=False))
-    for name in names:
-        arm = name.split(" ")[0]
-        colour, marker = lent.get(arm, (colour_of(name), marker_of(name)))
-        look = {"color": colour, "marker": marker, "linewidth": 1.8}
-        if met[arm]:
-            look |= {"linestyle": VARIANTS[(met[arm] - 1) % len(VARIANTS)], "markerfacecolor": "none"}
-        looks[name] = look
-        met[arm] += 1
+    arms = list(map(treatment, sweeps))
+    lent = dict(zip(_nameless(arms), zip(itertools.cycle(OTHERS), itertools.cycle(MARKERS)), strict=False))
+    met, looks = Counter[str](), list[dict[str, Any]]()
+    for arm in arms:
+        colour, marker = lent.get(arm.letters, (arm.colour, arm.marker))
+        line = "-" if arm.init != "random" else RANDOM
+        look = {"color": colour, "marker": marker, "linewidth": 1.8, "linestyle": line}
+        if met[arm.letters]:
+            look |= {"linestyle": VARIANTS[(met[arm.letters] - 1) % len(VARIANTS)], "markerfacecolor": "none"}
+        looks.append(look)
+        met[arm.letters] += 1
     return looks
+
+
+def _nameless(arms: Iterable[Treatment]) -> list[str]:
+    """The letters of the arms without a colour of their own, each once."""
+    return list(dict.fromkeys(arm.letters for arm in arms if arm.colour == GREY))
 
 
 def bar(mean: Any, low: Any, high: Any, most: float = math.inf) -> "np.ndarray[Any, Any]":
@@ -199,27 +208,20 @@ def rate_axis(axes: "Axes", rates: Iterable[float], of: str, what: str = "learni
     axes.set(xlabel=what, ylabel=of, xlim=(rates[0] / 1.5, rates[-1] * 1.5))
 
 
-def trivial_line(axes: "Axes", task: str, variant: str) -> None:
-    """The best trivial strategy, dotted, where one is known."""
-    if not math.isnan(trivial := floor(task, variant)):
-        axes.axhline(100 * trivial, color=GREY, linestyle=":", label="trivial baseline")
+def lines_to_beat(axes: "Axes", task: str, variant: str, labels: int = 0) -> list[str]:
+    """What an accuracy must be read against, where it is known: the best trivial strategy, dotted, and a linear
+    classifier, dashed, which is more. Returns both in words, for those who do not see the figure."""
+    known = {TRIVIAL: floor(task, variant)}
+    if linear := known_scores(task, variant, labels).get(LINEAR):
+        known[LINEAR] = linear.share
+    words = []
+    for (name, share), line in zip(known.items(), (":", "--"), strict=False):
+        if not math.isnan(share):
+            axes.axhline(100 * share, color=GREY, linestyle=line, label=name)
+            words.append(f"{name} {percent(share)}%")
+    return words
 
 
-def letters_of(cell: Cell) -> str:
-    """The short name of a cell's arm, which has the colour; empty where there is no sweep."""
-    if arm := arm_of(cell):
-        return arm.letters
-    return label(cell.spec) if cell.spec else ""
-
-
-def names_of(cells: Iterable[Cell]) -> list[str]:
-    """The short name of each cell's arm; where two are variants of one arm, what their tables call them is added."""
-    cells = list(cells)
-    short = [letters_of(cell) or cell.name for cell in cells]
-    if len(set(short)) == len(short):
-        return short
-    pairs = zip(short, cells, strict=True)
-    return [
-        cell.name if cell.name == arm or cell.name.startswith(f"{arm} (") else f"{arm} ({cell.name})"
-        for arm, cell in pairs
-    ]
+def lines_below(axes: "Axes", sweep: Fields) -> list[str]:
+    """`lines_to_beat` of the task of a sweep, by its fields."""
+    return lines_to_beat(axes, sweep["task"], sweep["variant"], sweep["task_options"].get("labels", 0))

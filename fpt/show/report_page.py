@@ -82,10 +82,11 @@ def _four(cells: Mapping[str, Arm]) -> dict[str, Arm]:
     return {name: cell for name, cell in cells.items() if name in SHORT.values()}
 
 
-def _first_two(cells: Mapping[str, Cell]) -> list[Cell]:
-    """Unfrozen and frozen pretrained, where a setup has both; else its first two arms."""
-    shown = [next((name for name in cells if name.partition(" ")[0] == letters), "") for letters in START]
-    return [cells[name] for name in (shown if all(shown) else list(cells)[:2])]
+def _first_two(cells: Mapping[str, Arm]) -> list[Arm]:
+    """Full and frozen training, where a setup has both; else its first two arms."""
+    arms = {arm.fields["arm"]: arm for arm in reversed(list(cells.values()))}  # the first of several variants
+    wanted = sorted((name for name in SHORT if SHORT[name] in START), key=lambda name: START.index(SHORT[name]))
+    return [arms[name] for name in wanted] if set(wanted) <= set(arms) else list(cells.values())[:2]
 
 
 def _rates(study: StudyCells) -> list[Displayable | str]:

@@ -8,6 +8,7 @@ import seaborn as sns
 from fpt.results.sizes import DEFAULT_STD, shape, spread
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure
+from fpt.show.names import model
 
 
 def spread_of(backbones: Sequence[str], caption: str) -> CaptionedFigure:
@@ -33,11 +34,11 @@ def spread_figure(backbones: Sequence[str]) -> plot.Plot:
         look = {"hue": "part", "palette": colours, "style": "part", "markers": True}
         sns.lineplot(shown, x="layer", y="std", **look, errorbar=None, ax=axes)
         ranges = shown.groupby("part")["std"].agg(["min", "max"])
-        words += [f"{name}, {part}: {low:.3f} to {high:.3f}" for part, (low, high) in ranges.iterrows()]
+        words += [f"{model(name)}, {part}: {low:.3f} to {high:.3f}" for part, (low, high) in ranges.iterrows()]
         matched = DEFAULT_STD * (shape("gpt2")[1] / shape(name)[1]) ** 0.5
         for value, style in ((DEFAULT_STD, ":"), (matched, "--")):
             axes.axhline(value, color=plot.GREY, linestyle=style, linewidth=1)
-        axes.set(title=name, ylabel="standard deviation", ylim=(0, None), xticks=sorted(shown["layer"].unique()))
+        axes.set(title=model(name), ylabel="standard deviation", ylim=(0, None), xticks=sorted(shown["layer"].unique()))
     plot.shared_legend(figure, panels)
     return figure.describe(
         f"Standard deviation of pretrained weights and biases by layer. {'; '.join(words)}.",

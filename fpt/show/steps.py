@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from fpt import models
 from fpt.results.contrasts import Contrast, at_equal_compute
 from fpt.results.estimate import MINUS, PERCENT, SIGNIFICANCE, number_text
 from fpt.results.rate_ratio import RateRatio
@@ -20,7 +21,7 @@ from fpt.show.planes import MOST_POINTS
 FULL, FROZEN = "UP", "FP"
 LOOKS = {  # what leads are counted at: colour, marker, and by how much the marks stand apart
     "equal steps": (plot.INK, "o", 0.0),
-    "equal compute": (plot.colour_of(FROZEN), "s", 0.12),
+    "equal compute": (models.arm(FROZEN).colour, "s", 0.12),
 }
 
 

@@ -53,7 +53,7 @@ def texts_figure(task: str) -> plot.Plot:
 def _line(axes: Any, way: str, each: Tried) -> pd.DataFrame:
     """One way of training: a dot a run, the line through the means, and a ring around the chosen rate."""
     found = 100 * each.arm.plane().sort_index(axis=1)
-    look = plot.looks_of([way.split(" ")[0], way])[way]
+    look = plot.looks_of([each.arm.fields] * 2)[" " in way]  # from the probe it is a variant
     runs = found.rename_axis(columns="rate").melt(value_name="accuracy", ignore_index=False).reset_index()
     axes.plot(runs["rate"], runs["accuracy"], ".", color=look["color"], alpha=0.6, markersize=6)
     means = found.mean()

@@ -3,8 +3,8 @@ figures: the letters of its arm, and what tells it apart from the sweeps beside 
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from fpt import models
 from fpt.sweeps.spec import BUDGET, GRID, OF_THE_STUDY, SweepSpec
@@ -32,6 +32,10 @@ FULLY = {  # where a title says more, or otherwise
     "steps": "{:,} steps", "dropout": "dropout {:g}", "backbone": "{}",
 }  # fmt: skip
 
+IN_LEGEND = {name: how for name, how in FULLY.items() if name != "backbone"} | {"random_init": "{} scale"}
+Fields = Mapping[str, Any]  # of a sweep, by name, as JSON values
+Key = TypeVar("Key")
+
 
 def title(spec: SweepSpec) -> str:
     return ", ".join(words(spec).values())
@@ -47,9 +51,7 @@ def words(spec: SweepSpec, apart_from: Iterable[SweepSpec] | None = None) -> dic
 
 def label(spec: SweepSpec) -> str:
     """The letters of an arm: FP, FR, UP, UR, LP; or probe. What else tells it apart is named, a default is not."""
-    first = "probe" if spec.solver == "logistic" else models.arm(spec.arm).letters
-    own = [in_words(name, value, IN_LABEL) for name, value in _not_default(spec, IN_LABEL).items()]
-    return " ".join([first, *(["probe-first"] if spec.probe is not None else []), *own])
+    return _label(_recorded(spec))
 
 
 def labels(specs: Iterable[SweepSpec]) -> dict[str, str]:
@@ -67,6 +69,16 @@ def labels(specs: Iterable[SweepSpec]) -> dict[str, str]:
     return names
 
 
+def legends(sweeps: Sequence[Fields]) -> list[tuple[str, list[str]]]:
+    """For each sweep, by its fields as a record has them: its arm in words, and what tells it apart from the others of
+    its task, in words too, as ("frozen random weights", ["2 layers", "warm-up 0.1"])."""
+    found = apart(dict(enumerate(sweeps)))
+    return [
+        (_arm_in_words(fields), [_in_legend(name, value) for name, value in found[number].items()])
+        for number, fields in enumerate(sweeps)
+    ]
+
+
 def with_options(name: str, options: Mapping[str, Any]) -> str:
     """bit-xor (length 16)."""
     return f"{name} ({', '.join(f'{key} {value}' for key, value in options.items())})" if options else name
@@ -82,17 +94,56 @@ def in_words(name: str, value: Any, how: Mapping[str, str] = {}) -> str:
     return how.get(name, WORDS.get(name, f"{name.replace('_', ' ')} {{}}")).format(said)
 
 
-def _not_default(spec: SweepSpec, names: Iterable[str]) -> dict[str, Any]:
-    """Of these fields, those that are not their default, as they are said: weights are those of a task."""
-    defaults = type(spec).model_fields
-    found = {name: value for name in names if (value := getattr(spec, name)) != defaults[name].default}
-    return found | ({"pretrained_by": spec.pretrained_on} if "pretrained_by" in found else {})
+def _in_legend(name: str, value: Any) -> str:
+    """As `in_words`, for readers who do not know the fields: 2 layers, not layers 2."""
+    if name == "layers":
+        return f"{value} layer{'s' * (value != 1)}"
+    if name == "backbone" and value != "none":
+        return models.AS_PRINTED.get(value, str(value))
+    if value is True:
+        return name.replace("_", " ")
+    if isinstance(value, float) and name not in IN_LEGEND | WORDS:
+        return f"{name.replace('_', ' ')} {value:g}"
+    return in_words(name, value, IN_LEGEND).replace("_", " ")
+
+
+def arm_of(fields: Fields) -> models.Treatment:
+    """What the arm of a sweep is called and drawn by; a probe is an arm of its own."""
+    return models.PROBE if fields.get("solver") == "logistic" else models.arm(fields["arm"])
+
+
+def _label(fields: Fields) -> str:
+    first = ["probe-first"] if fields.get("probe") is not None else []
+    own = [in_words(name, value, IN_LABEL) for name, value in _not_default(fields, IN_LABEL).items()]
+    return " ".join([arm_of(fields).letters, *first, *own])
+
+
+def _arm_in_words(fields: Fields) -> str:
+    """As _label, in words: frozen random weights, fixed scale."""
+    first = ["from the probe"] if fields.get("probe") is not None else []
+    own = [_in_legend(name, value) for name, value in _not_default(fields, IN_LABEL).items()]
+    return ", ".join([arm_of(fields).label, *first, *own])
+
+
+def _recorded(spec: SweepSpec) -> Fields:
+    """The fields of a spec as its record will have them."""
+    return {**spec.model_dump(mode="json"), "arm": spec.arm}
+
+
+def _not_default(fields: Fields, names: Iterable[str]) -> dict[str, Any]:
+    """Of these fields, those that are not their default, as they are said: weights are those of a task. A record that
+    is older than a field has the default."""
+    defaults = SweepSpec.model_fields
+    found = {name: fields[name] for name in names if name in fields and fields[name] != defaults[name].default}
+    if "pretrained_by" in found:
+        found["pretrained_by"] = found["pretrained_by"].partition(".")[0]
+    return found
 
 
 def _in_full(spec: SweepSpec) -> dict[str, str]:
     """In the order of IN_FULL. A number type is named where it is no plain one; steps along a schedule, where a run of
     other steps is another recipe, and not the beginning of this one."""
-    found: dict[str, Any] = _not_default(spec, IN_FULL)
+    found: dict[str, Any] = _not_default(_recorded(spec), IN_FULL)
     if spec.backbone_options or "backbone" in found:
         found["backbone"] = with_options(spec.backbone, spec.backbone_options)
     if spec.schedule == "constant":
@@ -104,45 +155,50 @@ def _in_full(spec: SweepSpec) -> dict[str, str]:
     return {name: in_words(name, found[name], FULLY) for name in IN_FULL if name in found}
 
 
-def _apart(specs: Sequence[SweepSpec]) -> dict[str, dict[str, str]]:
-    """By folder name, the arm in short, and the fields in words that tell a sweep apart: how long it is trained where
-    nothing else does."""
-    named = {spec.folder_name: {"arm": label(spec)} for spec in specs}
-    _add_differing(_grouped(specs, lambda spec: spec.task), named, without=HOW_LONG)
-    alike = _grouped(specs, lambda spec: (spec.task, *named[spec.folder_name].values()))
-    _add_differing(alike, named, without=set())
-    return named
+def apart(sweeps: Mapping[Key, Fields]) -> dict[Key, dict[str, Any]]:
+    """By key, of sweeps by their fields as records have them: the fields and options, with their values, in which the
+    sweeps on a task differ and that are not their default; those of how long it is trained where nothing else differs.
+    What the short name of an arm says is not among them."""
+    told = {key: _told(fields) for key, fields in sweeps.items()}
+    found: dict[Key, dict[str, Any]] = {key: {} for key in sweeps}
+    for keys in _grouped(sweeps, lambda key: sweeps[key]["task"]):
+        _add_differing(keys, told, found, without=HOW_LONG)
+    for keys in _grouped(sweeps, lambda key: (sweeps[key]["task"], _label(sweeps[key]), repr(found[key]))):
+        _add_differing(keys, told, found, without=set())
+    return found
 
 
-def _grouped(specs: Iterable[SweepSpec], key: Callable[[SweepSpec], Any]) -> list[list[SweepSpec]]:
-    """The sweeps in groups of one key, each in the place of its first sweep."""
-    groups: dict[Any, list[SweepSpec]] = {}
-    for spec in specs:
-        groups.setdefault(key(spec), []).append(spec)
+def _apart(specs: Iterable[SweepSpec]) -> dict[str, dict[str, str]]:
+    """By folder name, the arm in short, and the fields in words that tell a sweep apart."""
+    sweeps = {spec.folder_name: _recorded(spec) for spec in specs}
+    return {
+        folder: {"arm": _label(sweeps[folder]), **{name: in_words(name, value) for name, value in differ.items()}}
+        for folder, differ in apart(sweeps).items()
+    }
+
+
+def _grouped(keys: Iterable[Key], of: Callable[[Key], Any]) -> list[list[Key]]:
+    """The keys in groups, each in the place of its first one."""
+    groups: dict[Any, list[Key]] = {}
+    for key in keys:
+        groups.setdefault(of(key), []).append(key)
     return list(groups.values())
 
 
 def _add_differing(
-    groups: Iterable[Sequence[SweepSpec]], named: Mapping[str, dict[str, str]], without: set[str]
+    keys: Sequence[Key], told: Mapping[Key, Fields], found: Mapping[Key, dict[str, Any]], without: set[str]
 ) -> None:
-    """Add to the fields that are `named` those in which the sweeps of a group differ."""
-    for several in groups:
-        said = {spec.folder_name: _each_in_words(spec) for spec in several}
-        differ = _differing(said.values()) - without
-        for folder, fields in said.items():
-            named[folder].update({field: text for field, text in fields.items() if field in differ})
+    """Add to what is `found` the fields in which the sweeps of a group differ."""
+    counted = Counter((name, repr(value)) for key in keys for name, value in told[key].items())
+    differ = {name for (name, _), count in counted.items() if count < len(keys)} - without
+    for key in keys:
+        found[key].update({name: value for name, value in told[key].items() if name in differ})
 
 
-def _differing(said: Collection[Mapping[str, str]]) -> set[str]:
-    """The fields in which not all of these are equal."""
-    counted = Counter(item for each in said for item in each.items())
-    return {field for (field, _), count in counted.items() if count < len(said)}
-
-
-def _each_in_words(spec: SweepSpec) -> dict[str, str]:
+def _told(fields: Fields) -> dict[str, Any]:
     """Every field and option that is not its default and that the short name of the arm does not say."""
-    left_out = {*OF_THE_ARM, *OF_THE_STUDY, "measures"}
-    fields: dict[str, Any] = spec.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
+    names = (name for name in SweepSpec.model_fields if name not in {*OF_THE_ARM, *OF_THE_STUDY, "measures"})
+    found = _not_default(fields, names)
     for name in ("backbone_options", "task_options"):
-        fields |= fields.pop(name, {})
-    return {name: in_words(name, value) for name, value in fields.items()}
+        found |= found.pop(name, {})
+    return found

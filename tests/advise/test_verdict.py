@@ -120,8 +120,8 @@ def test_every_reason_has_a_sentence_that_names_what_is_advised(reason: Any) -> 
 
 
 def test_every_arm_has_the_name_that_figures_give_it() -> None:
-    assert label(FROZEN) == plot.named("FP").label
-    assert label("fpt-attention-pretrained") == plot.named("fpt-attention-pretrained").label
+    fields = [{"task": "digits", "arm": name} for name in (FROZEN, "fpt-attention-pretrained")]
+    assert [label(each["arm"]) for each in fields] == plot.words_of(fields)
     assert label("boosted trees") == "boosted trees"
 
 

@@ -27,6 +27,7 @@ from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 
+from fpt.models import ARMS
 from fpt.papers import claims, findings
 from fpt.results import StudyCells
 from fpt.results.estimate import MINUS
@@ -34,7 +35,7 @@ from fpt.show import report, word
 
 pytestmark = [pytest.mark.book, pytest.mark.browser, pytest.mark.timeout(1200)]  # half a minute, if nothing else runs
 
-NARROW, WIDE = 375, 1400  # pixels
+TOO_NARROW, NARROW, WIDE = 240, 375, 1400  # pixels; at the first of them figures must scroll
 WIDTHS = (1280, 1600, 1920, WIDE)
 AXE = Path(__file__).parents[1] / "axe" / "axe.min.js"
 BARRIERS = ("serious", "critical")
@@ -296,7 +297,7 @@ def test_a_long_table_is_searched(browser: webdriver.Chrome, html: Path) -> None
 def test_frames_that_scroll_are_reached_with_the_keyboard(browser: webdriver.Chrome, reported: Path) -> None:
     browser.get(reported.as_uri())
     browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
-    for pixels in (WIDE, NARROW):
+    for pixels in (WIDE, NARROW, TOO_NARROW):
         wide(browser, pixels)
         WebDriverWait(browser, PATIENCE).until(
             lambda _: all(scrolls == (tab == 0) for scrolls, tab in browser.execute_script(SCROLLING))
@@ -392,9 +393,9 @@ def in_the_plane(pair: dict[str, Any], budget: int, rate: str) -> list[str]:
 def in_the_chart(model: dict[str, Any], budget: int) -> set[str]:
     """Every point."""
     return {
-        f"{arm['name']} at {rate}: {text}%"
+        f"{arm['name']} at {rate}: {text}"
         for arm in model["arms"].values()
-        for rate, (mean, _, text) in arm["points"].get(str(budget), {}).items()
+        for rate, (mean, _, _, text) in arm["points"].get(str(budget), {}).items()
         if mean is not None
     }
 
@@ -435,8 +436,8 @@ def test_sliders_move_the_winner(explorer: Explorer, models: list[dict[str, Any]
             leaders.add(leads)
             assert said.startswith(f"At learning rate {rate} after {budget:,} steps: {leads}.")
             assert f"{text} points (95% interval {around})" in said
-            first, second = (model["arms"][arm]["points"][str(budget)][rate][2] for arm in pair["arms"])
-            assert f"Accuracies (± standard error): {first}% and {second}%." in said
+            first, second = (model["arms"][arm]["points"][str(budget)][rate][3] for arm in pair["arms"])
+            assert f"{first} and {second}" in said
             tuned, interval, _ = pair["tuned"][str(budget)]
             assert f"Each at its own rate: {tuned} points ({interval})" in said
     assert len(leaders) > 1
@@ -485,7 +486,8 @@ def test_an_address_chooses_what_is_shown(explorer: Explorer, html: Path) -> Non
     browser.get_log("browser")
     browser.get((html / "book/map.html").as_uri() + "#study=plane-digits&arms=FP,UR&rate=3e-3&budget=750")
     assert explorer.shown()["said"].startswith("At learning rate 3e-3 after 750 steps: ")
-    assert Select(explorer.control("pair")).first_selected_option.text == "unfrozen random minus frozen pretrained"
+    chosen = Select(explorer.control("pair")).first_selected_option.text
+    assert chosen == f"{ARMS['unfrozen-random'].label} minus {ARMS['frozen-pretrained'].label}"
     assert "plane-digits" in browser.find_element(By.CSS_SELECTOR, ".fpt-explorer .about").text
     assert 0 <= browser.execute_script(TOP, ".fpt-explorer") < 200, "the explorer is in view"
     for link in browser.find_elements(By.CSS_SELECTOR, "article a[href^='#study=']"):

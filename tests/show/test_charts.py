@@ -34,10 +34,11 @@ from fpt.show import (
 from fpt.show.best_rates import rate_ratios_figure, valleys_figure
 from fpt.show.charts import cells_of
 from fpt.show.places import NONE, compute_figure
-from fpt.show.plot import LEGEND_LINE, nothing, words_of
+from fpt.show.plot import LEGEND_LINE, nothing
 
 STUDY = "plane-minilm"
 SEEN = "What to see."
+LABEL = {arm.letters: arm.label for arm in ARMS.values()}
 
 
 def test_baselines_are_lines() -> None:
@@ -78,18 +79,22 @@ def test_the_data_of_each_figure_are_those_of_its_arms_rates_and_budgets() -> No
     assert place[1e-3, budget] == pytest.approx(contrast(STUDY, "FP", "UP", at=1e-3, budget=budget).mean)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("FR (layers 2, warm-up 0.1)", "frozen random (2 layers, warm-up 0.1)"),
-        ("FR fixed", "frozen random, fixed"),
-        ("fpt-attention-random (layers 1)", "frozen random, attention trained too (1 layer)"),
-        ("output-pretrained", "output-pretrained"),
-        ("FR (lstm-released, layers 12, residual True)", "frozen random (LSTM-released, 12 layers, residual)"),
-    ],
-)
-def test_an_arm_is_named_in_words(name: str, words: str) -> None:
-    assert plot.arm_words(name) == words
+def fields_of(study: str, *names: str, task: str = "") -> list[dict[str, object]]:
+    return plot.fields_of(cells_of(study, names, task).values())
+
+
+def test_a_legend_tells_the_arms_of_a_figure_apart_and_leaves_out_what_all_share() -> None:
+    """Names of arms are never read: which fields differ is what their records say."""
+    wide = fields_of("lora-text", "LP (tiny-lm-256)", "UP (tiny-lm-256)")
+    assert plot.words_of(wide) == [LABEL["LP"], LABEL["UP"]]
+    both = plot.words_of(fields_of("lora-digits", "LP", "LP (rank 1)"))
+    assert both == [LABEL["LP"], f"{LABEL['LP']} (rank 1)"]
+    fixed = plot.words_of(fields_of("scales", "FR", "FR fixed"))
+    assert fixed[0] == LABEL["FR"] != fixed[1]
+    assert fixed[1].startswith(LABEL["FR"])
+    deep = fields_of("laptop-lu2021", "FR", "FR (lstm, width 128, layers 12, residual True)", task="digits")
+    assert all(each in plot.words_of(deep)[1] for each in ("LSTM", "12 layers", "residual"))
+    assert "True" not in plot.words_of(deep)[1]
 
 
 TASKS = "laptop-rothermel2021"  # a study of several
@@ -109,15 +114,16 @@ def test_what_is_not_there_is_refused(named: str, show: Callable[[], object]) ->
 
 
 def test_variants_of_one_arm_have_its_colour_and_another_line() -> None:
-    looks = plot.looks_of(["UP", "LP", "LP (rank 1)", "LP (rank 2)"])
-    assert looks["LP"]["color"] == looks["LP (rank 1)"]["color"] != looks["UP"]["color"]
-    assert len({look.get("linestyle") for name, look in looks.items() if name != "UP"}) == 3
+    full, lora, *ranks = plot.looks_of(fields_of("lora-text", "UP", "LP", "LP (rank 2)", "LP (rank 32)"))
+    assert {look["color"] for look in ranks} == {lora["color"]} != {full["color"]}
+    assert len({look["linestyle"] for look in (lora, *ranks)}) == 3
 
 
-def test_variants_of_an_arm_whose_name_has_a_space_are_named_once(cells) -> None:
-    names = ("LR fixed", "LR fixed (rank 1)", "rank 2")
-    fixed = [replace(cells["LP"], letters="LR fixed", name=name) for name in names]
-    assert plot.names_of(fixed) == ["LR fixed", "LR fixed (rank 1)", "LR fixed (rank 2)"]
+def test_no_two_arms_of_a_figure_look_alike_in_grey() -> None:
+    """Marker and line tell them apart where colours do not."""
+    for names in (("FP", "FR", "UP", "UR"), ("FP", "fpt-attention-pretrained", "fpt-feed-forward-pretrained", "UP")):
+        looks = plot.looks_of(fields_of("laptop-lu2021", *names, task="digits"))
+        assert len({(look["marker"], str(look["linestyle"])) for look in looks}) == len(names)
 
 
 # --- pairs of model and task, a row each
@@ -241,7 +247,7 @@ def test_both_lowest_points_and_the_interval_of_their_ratio(cells) -> None:
     assert diamonds == pytest.approx([found.first.rate, found.second.rate])
     assert diamonds == pytest.approx([2e-3, 1e-3], rel=0.05)
     assert found.cell in figure.get_label()
-    assert f"LoRA pretrained {found.first.words};" in figure.get_label(), "two digits, as on the page"
+    assert f"{LABEL['LP']} {found.first.words};" in figure.get_label(), "two digits, as on the page"
     texts = [text.get_text() for legend in figure.legends for text in legend.texts]
     assert found.cell in " ".join(texts).replace("\n", " ")
     assert max(len(line) for text in texts for line in text.splitlines()) <= LEGEND_LINE, "a phone shows it"
@@ -250,12 +256,6 @@ def test_both_lowest_points_and_the_interval_of_their_ratio(cells) -> None:
     lowest = figure.data.loc[figure.data.groupby("arm")["loss"].idxmin()]
     assert (lowest["low"] < lowest["loss"]).all()
     assert (lowest["loss"] < lowest["high"]).all()
-
-
-def test_what_all_arms_say_in_brackets_is_left_to_the_caption() -> None:
-    wide = words_of(["LP (tiny-lm-256)", "UP (tiny-lm-256)"])
-    assert wide == {"LP (tiny-lm-256)": "LoRA pretrained", "UP (tiny-lm-256)": "unfrozen pretrained"}
-    assert words_of(["LP", "LP (rank 1)"])["LP (rank 1)"] == "LoRA pretrained (rank 1)"
 
 
 def test_arms_that_diverged_at_every_rate_have_no_valleys(cells, monkeypatch) -> None:
@@ -304,5 +304,4 @@ def test_no_ratio_is_drawn_outside_of_the_panel(cells, monkeypatch) -> None:
 def test_compute_is_counted_in_steps_of_the_arm_that_is_the_unit() -> None:
     shares = {"FP (layers 4)": 0.5, "UP (layers 4)": 1}
     shown = compute_figure(cells_of("smollm2", shares, task="mnist"), shares)
-    assert shown.axes[0].get_xlabel() == "compute, in steps of unfrozen pretrained (4 layers)"
-    assert "frozen pretrained (4 layers) " in shown.get_label()
+    assert shown.axes[0].get_xlabel().endswith(LABEL["UP"])

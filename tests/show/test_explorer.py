@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import synthetic
 from bs4 import BeautifulSoup
-from scipy.stats import sem
 
 from fpt.claims.planes import crossing_of, plane_table, plane_tests
 from fpt.results import StudyCells
+from fpt.results.baselines import LINEAR, known_scores
 from fpt.results.cells import TableCell
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
@@ -46,14 +46,18 @@ def test_there_is_a_setup_with_its_arms_pairs_rates_and_budgets(setup: dict[str,
     assert setup["budgets"] == sorted(setup["budgets"])
 
 
-def test_points_are_means_with_their_standard_errors(setup: dict[str, Any], arms: dict[str, TableCell]) -> None:
+def test_points_are_means_with_their_intervals(setup: dict[str, Any], arms: dict[str, TableCell]) -> None:
     points_of = setup["arms"]["UP"]["points"]
     assert len(points_of) == len(arms["UP"].budgets)
     for budget, rate in ((12, 1e-4), (400, 1e-3)):
-        values = 100 * arms["UP"].values(rate, budget)
-        mean, error, words = points_of[str(budget)][rate_text(rate)]
-        assert (mean, error) == pytest.approx((values.mean(), sem(values)), abs=0.005)
-        assert words == f"{values.mean():.1f} ± {sem(values):.1f}"
+        found = arms["UP"].estimate(rate, budget).in_percent
+        mean, low, high, words = points_of[str(budget)][rate_text(rate)]
+        assert (mean, low, high) == pytest.approx((found.value, *found.interval), abs=0.005)
+        assert words.startswith(f"{found.value:.1f}%")
+
+
+def test_a_linear_classifier_is_to_beat(setup: dict[str, Any]) -> None:
+    assert setup["linear"] == pytest.approx(100 * known_scores("digits")[LINEAR].share, abs=0.005)
 
 
 def test_the_plane_and_the_tuned_differences_are_those_of_the_tables(

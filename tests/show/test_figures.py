@@ -1,17 +1,18 @@
 """Figures: what they draw agrees with the runs, and each describes itself."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import synthetic
+from bs4 import BeautifulSoup
 from made_cells import Made, cell, paper
 from matplotlib.collections import QuadMesh
 from seaborn.utils import relative_luminance
 
 from fpt.claims.planes import plane_table, plane_tests
+from fpt.models import ARMS
 from fpt.papers import table
 from fpt.results import StudyCells, contrast, find_study, load_runs
 from fpt.results.baselines import floor
@@ -36,6 +37,7 @@ from fpt.show.spread import spread_figure
 from fpt.sweeps import SweepSpec
 
 Maker = Callable[[Path], Plot]
+LABEL = {arm.letters: arm.label for arm in ARMS.values()}
 
 
 def four(study: StudyCells) -> dict[str, TableCell]:
@@ -69,9 +71,8 @@ def test_a_figure_has_data_runs_and_words_for_those_who_do_not_see_it(name: str,
     assert figure.data is not None
     assert figure.runs is not None
     assert min(len(figure.data), len(figure.runs)) > 1
-    assert {"frozen pretrained", "unfrozen pretrained"} <= {
-        *re.findall(r"(?:un)?frozen pretrained", figure.get_label())
-    }
+    assert LABEL["FP"] in figure.get_label()
+    assert LABEL["UP"] in figure.get_label()
     html = CaptionedFigure(figure, "What to see.")._repr_html_()
     assert "<svg " in html
     assert "What to see." in html
@@ -96,12 +97,21 @@ def test_a_figure_without_results_says_so(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_text_is_nine_points_or_more_on_a_phone(name: str, study: Path) -> None:
-    figure = CHARTS[name](study)
-    figure.draw_without_rendering()
-    width = figure.get_size_inches()[0] * 96  # pixels
-    shrunk = min(1.0, max(0.9, 343 / width))
-    sizes = [text.get_fontsize() for text in figure.findobj(lambda each: hasattr(each, "get_fontsize"))]
-    assert min(sizes) * shrunk >= 9
+    with CHARTS[name](study).on_a_phone() as figure:
+        figure.draw_without_rendering()
+        width = figure.get_size_inches()[0] * 96  # pixels
+        shrunk = min(1.0, max(0.9, 343 / width))
+        sizes = [text.get_fontsize() for text in figure.findobj(lambda each: hasattr(each, "get_fontsize"))]
+        assert min(sizes) * shrunk >= 9
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_single_panel_is_as_wide_as_the_page_and_has_a_drawing_for_a_phone(name: str, study: Path) -> None:
+    page = BeautifulSoup(CaptionedFigure(CHARTS[name](study), "")._repr_html_(), "html.parser")
+    wide, narrow = ([int(str(svg["width"])) for svg in page.select(f".fpt-{kind} svg")] for kind in ("wide", "narrow"))
+    assert max(wide) > 700
+    assert max(narrow) <= 343 / 0.85
+    assert "none" in str(page.select_one(".fpt-narrow")["style"]), "a notebook, without the style, shows one of both"
 
 
 def test_the_best_trivial_strategy_is_a_dotted_line(study: Path) -> None:
@@ -136,7 +146,7 @@ def test_two_sweeps_of_one_arm_are_two_lines() -> None:
     runs = load_runs(find_study("lora-digits"), "published")
     axes = learning_rate_figure(runs).axes[0]
     lines = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
-    for name, words in {"LP": "LoRA pretrained", "LP (rank 1)": "LoRA pretrained (rank 1)"}.items():
+    for name, words in {"LP": LABEL["LP"], "LP (rank 1)": f"{LABEL['LP']} (rank 1)"}.items():
         arm = runs[runs["name"] == name]
         assert lines[words] == pytest.approx(list(100 * arm.groupby("learning_rate")["test_accuracy"].mean()))
 
@@ -172,10 +182,10 @@ def test_every_run_of_an_arm_may_diverge(tmp_path: Path) -> None:
         return float("nan") if spec.trainable == "all" else synthetic.accuracy(spec, rate, seed)
 
     study = synthetic.finish(synthetic.workspace(tmp_path), accuracy=never)
-    assert "unfrozen random: no rate was eligible, 10.0% at 1e-4" in learning_rate_figure(
+    assert f"{LABEL['UR']}: no rate was eligible, 10.0% at 1e-4" in learning_rate_figure(
         load_runs(study)
     ).get_label().replace("digits, ", "")  # chance
-    assert "Digits, frozen pretrained: " in budget_figure(four(StudyCells(study))).get_label()
+    assert f"Digits, {LABEL['FP']}: " in budget_figure(four(StudyCells(study))).get_label()
 
 
 def test_the_budget_figure_shows_what_is_tuned_at_each_budget(study: Path) -> None:
@@ -184,7 +194,7 @@ def test_the_budget_figure_shows_what_is_tuned_at_each_budget(study: Path) -> No
     assert len([axes for axes in figure.axes if axes.get_visible()]) == 2
     tested = {budget: 100 * arms["UP"].values(budget=budget).mean() for budget in arms["UP"].budgets}
     line = ", ".join(f"{mean:.1f}% after {budget}" for budget, mean in tested.items())
-    assert f"Digits, unfrozen pretrained: {line} steps" in figure.get_label()
+    assert f"Digits, {LABEL['UP']}: {line} steps" in figure.get_label()
 
 
 def test_the_plane_shows_every_place_with_its_marks(study: Path) -> None:
@@ -216,7 +226,7 @@ def test_a_heavy_line_where_the_winner_changes_between_two_budgets(tmp_path: Pat
     lines = [line.get_xydata().tolist() for line in figure.axes[0].lines]
     assert lines == [[[5.0, 2.0], [5.0, 3.0]]]  # between 200 and 400 steps, in the third row from the top
     words = str(crossing_figure(*_arms(study, "UP", "FP")).get_label())
-    assert words.endswith("Unfrozen pretrained: overtakes between 200 and 400 steps.")
+    assert words.endswith(f"{LABEL['UP'].capitalize()}: overtakes between 200 and 400 steps.")
 
 
 def test_the_crossing_shows_every_seed_and_a_sign_a_budget(study: Path) -> None:
@@ -225,7 +235,7 @@ def test_the_crossing_shows_every_seed_and_a_sign_a_budget(study: Path) -> None:
     assert [each.get_text() for each in right.texts] == ["+"] * 6
     dots = [line for line in right.lines if line.get_marker() == "."]
     assert [len(line.get_xdata()) for line in dots] == [8] * 6
-    assert "Unfrozen pretrained: ahead at 12, 25, 50, 100, 200, 400 steps." in figure.get_label()
+    assert f"{LABEL['UP'].capitalize()}: ahead at 12, 25, 50, 100, 200, 400 steps." in figure.get_label()
 
 
 def test_attention_maps_share_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +271,7 @@ def test_models_whose_weights_are_here_have_a_panel_of_their_spread_and_others_n
 
 def test_two_variants_of_one_arm_have_names_and_colours_of_their_own() -> None:
     pair = cells_of("lora-digits", ("LP", "LP (rank 1)"))
-    names = ["LoRA pretrained", "LoRA pretrained (rank 1)"]
+    names = [LABEL["LP"], f"{LABEL['LP']} (rank 1)"]
     figure = plane_figure(*pair.values())
     low, high = (tuple(figure.axes[0].collections[0].cmap(end)) for end in (0.0, 1.0))
     assert low != high

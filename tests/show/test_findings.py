@@ -75,6 +75,19 @@ def test_filled_where_planned_hollow_where_not_and_the_printed_range_as_a_band(m
     assert (band.x0, band.x1) == (low, high)
 
 
+def test_one_long_interval_leaves_the_axis_by_an_arrow_with_its_numbers_in_print(made: pd.DataFrame) -> None:
+    axes = forest(ID, "", made).figure.axes[0]
+    assert not [*axes.texts, *(line for line in axes.lines if line.get_marker() in ("<", ">"))]
+    long = pd.DataFrame([_row("smollm2/digits", SPEAKS, 12.0, backbone="smollm2") | {"low": -90.0, "high": 95.0}])
+    axes = forest(ID, "", pd.concat([made, long])).figure.axes[0]
+    low, high = axes.get_xlim()
+    assert -15 < low < -5
+    assert 10 < high < 20
+    assert sorted(line.get_marker() for line in axes.lines if line.get_marker() in ("<", ">")) == ["<", ">"]
+    (numbers,) = axes.texts
+    assert all(each in numbers.get_text() for each in ("12.0", "90.0", "95.0"))
+
+
 def test_a_figure_of_every_unit_describes_itself() -> None:
     rows = verdict_rows()
     counted = rows[rows["role"] == SPEAKS].drop_duplicates("unit")

@@ -73,11 +73,11 @@ def test_headers_have_a_scope() -> None:
 
 
 def test_abbreviations_explain_themselves() -> None:
-    both = '<abbr title="frozen pretrained">FP</abbr> &amp; <abbr title="unfrozen random">UR</abbr>'
+    both = f'<abbr title="{ABBREVIATIONS["FP"]}">FP</abbr> &amp; <abbr title="{ABBREVIATIONS["UR"]}">UR</abbr>'
     assert explained("FP & UR") == both
     assert explained("FPX, xUR, FPT's") == f'FPX, xUR, <abbr title="{ABBREVIATIONS["FPT"]}">FPT</abbr>&#x27;s'
     cells = table(pd.DataFrame({"FR": ["UP - FP"]})).select("abbr")
-    assert [each["title"] for each in cells] == ["frozen random", "unfrozen pretrained", "frozen pretrained"]
+    assert [each["title"] for each in cells] == [ABBREVIATIONS[each] for each in ("FR", "UP", "FP")]
 
 
 def test_a_column_of_numbers_is_sorted_by_them() -> None:

@@ -17,6 +17,7 @@ from chromium import CHROMIUM
 from safetensors.numpy import save_file
 
 from fpt.errors import SpecError
+from fpt.models import ARMS
 from fpt.results import StudyCells, every_study, find_study, load_runs
 from fpt.results.mapping import write_mapping
 from fpt.results.stats import paired
@@ -32,6 +33,7 @@ defaults: {steps: 400, learning_rates: [1e-4, 1e-3, 1e-2], seeds: [0, 1, 2, 3], 
 sweeps:
   - {task: "npz:mine.npz", backbone: "hub:models/mine", arm: [frozen-pretrained, unfrozen-random]}
 """
+LABEL = {arm.letters: arm.label for arm in ARMS.values()}
 CONFIG = {
     "model_type": "llama", "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1,
     "num_attention_heads": 2, "max_position_embeddings": 64,
@@ -90,7 +92,7 @@ def test_the_figures_are_those_of_the_book_with_words_and_sources(page: Beautifu
     assert [small.code.get_text() for small in page.select("figcaption small") if small.code] == [
         "learning_rate_figure", "budget_figure", "plane_figure", "crossing_figure",
     ]  # fmt: skip
-    assert "unfrozen pretrained minus frozen pretrained" in str(images[2]["aria-label"])
+    assert f"{LABEL['UP']} minus {LABEL['FP']}" in str(images[2]["aria-label"])
 
 
 def test_claims_that_the_study_tests_have_their_verdict_and_no_others(page: BeautifulSoup) -> None:
@@ -146,7 +148,7 @@ def test_own_data_and_an_own_model(own: Path) -> None:
     assert headings(page)[0] == "My <own> study"
     assert "Learning rate and budget: npz:mine.npz, hub:models/mine (mine)" in headings(page)
     (plane,) = [each for each in page.select("[role=img]") if " minus " in str(each["aria-label"])[:90]][:1]
-    assert "unfrozen random minus frozen pretrained" in str(plane["aria-label"])
+    assert f"{LABEL['UR']} minus {LABEL['FP']}" in str(plane["aria-label"])
     assert "nan" not in page.get_text()
     assert str(own) not in html
 
