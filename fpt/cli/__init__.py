@@ -96,6 +96,11 @@ def opened(name: str, root: Path | None) -> Iterator[Study]:
         yield load_study(study_folder(Path("runs"), name))
 
 
+def _anywhere(root: Path | None) -> Path:
+    """The workspace, or the working directory where there is none: for what needs none."""
+    return ledger.workspace(root) if root else workspace_around(Path.cwd()) or Path()
+
+
 def log(line: str) -> None:
     """Print a line about the work, without markup."""
     console.print(line, markup=False)
@@ -516,8 +521,7 @@ def doctor(as_json: options.AsJson = False, root: Root = None) -> None:
     from fpt.cli.doctor import findings
 
     columns = ("what", "found", "how to get it")
-    place = ledger.workspace(root) if root else workspace_around(Path.cwd()) or Path()
-    with contextlib.chdir(place):
+    with contextlib.chdir(_anywhere(root)):
         show_table("this machine", columns, findings(), as_json)
 
 
@@ -531,9 +535,7 @@ def list_(
     """List what there is: ours, and what is found in the workspace."""
     from fpt.cli.listed import COLUMNS, COUNTS, rows
 
-    place = (
-        ledger.workspace(root) if root or kind is options.Listable.STUDIES else workspace_around(Path.cwd()) or Path()
-    )
+    place = ledger.workspace(root) if kind is options.Listable.STUDIES else _anywhere(root)
     columns = [numbers_of(name) if name in COUNTS else name for name in COLUMNS[kind]]
     with contextlib.chdir(place):
         found = [row for row in rows(kind) if any(fnmatchcase(cell, names) for cell in row)]

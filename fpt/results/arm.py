@@ -237,6 +237,10 @@ class Arm:
         """
         return picked(self.plane(budget), self._rates(at, budget))
 
+    def chooses(self, at: str | float) -> bool:
+        """Whether what it is read at hangs on a choice of its seeds, so that each is also left out of it."""
+        return at == TUNED
+
     @_once
     def without(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
         """What `values` would be without one seed, whose runs then take part in no choice: the seed that is left out x

@@ -154,6 +154,9 @@ class TableCell:
     def without(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
         return self.arm.without(self._at(at), budget) if self.arm else pd.DataFrame()
 
+    def chooses(self, at: str | float) -> bool:
+        return self.arm.chooses(at) if self.arm else False
+
     def validated(self, at: str | float = TUNED) -> pd.DataFrame:
         return self.arm.validated(self._at(at)) if self.arm else pd.DataFrame()
 
@@ -287,7 +290,7 @@ def paired_difference(
     collapsed = any(cell.collapsed(at, budget).any() for (_, at, budget), (cell, _) in read.items())
     counted = [((cell, at, budget), times) for (_, at, budget), (cell, times) in read.items() if times]
     without: Any = None
-    if any(at == TUNED for (_, at, _), _ in counted):
+    if any(cell.chooses(at) for (cell, at, _), _ in counted):
         without = sum((times * cell.without(at, budget) for (cell, at, budget), times in counted), -less)
     apart = _apart(counted, lambda: (first - second).dropna().index)
     if apart is not None:

@@ -39,13 +39,8 @@ def setups(studies: Iterable[StudyCells], every: bool = False) -> dict[str, dict
     found: dict[str, dict[str, Arm]] = {}
     for study in studies:
         several = {words: cells for words, cells in _grouped(study, every).items() if len(cells) > 1}
-        found |= {f"{name} ({study.name})": _ordered(several[words]) for words, name in _setup_names(several).items()}
+        found |= {f"{name} ({study.name})": several[words] for words, name in _setup_names(several).items()}
     return found
-
-
-def _ordered(cells: Mapping[str, Arm]) -> dict[str, Arm]:
-    """The four arms as Rothermel et al. name them, then others."""
-    return {arm: cells[arm] for arm in dict.fromkeys([*SHORT.values(), *cells]) if arm in cells}
 
 
 def _grouped(study: StudyCells, every: bool) -> dict[tuple[str, ...], dict[str, Arm]]:
@@ -101,13 +96,9 @@ def explorer(found: Setups, first: str = "") -> Page:
         runs = sum(len(cell.rates) * cell.seeds for cell in cells.values())
         return next(iter(cells.values())).study != first, -runs
 
-    ordered = {name: _in_order(cells) for name, cells in sorted(found.items(), key=lambda each: place(each[1]))}
+    ordered = dict(sorted(found.items(), key=lambda each: place(each[1])))
     without = f"<noscript>{paragraph(WITHOUT)}</noscript>"
     return Page(['<div class="fpt-explorer">', _data(ordered), without, "</div>"])
-
-
-def _in_order(cells: Mapping[str, Arm]) -> dict[str, Arm]:
-    return {arm: cells[arm] for arm in ORDER if arm in cells}
 
 
 def picture(found: Setups, still: CaptionedFigure) -> Page:

@@ -127,6 +127,9 @@ class Beside(Arm):
     def values(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[float]":
         return self.probe.values()
 
+    def chooses(self, at: str | float) -> bool:
+        return True
+
     def without(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
         return self.probe.without()
 
