@@ -209,6 +209,9 @@ class Arm:
         (values,) = [frame for rate, frame in self.by_rate.items() if rate == at or np.isclose([rate], [at]).all()]
         return values[budget or self.budgets[-1]]
 
+    def chooses(self, at):
+        return at == "tuned"
+
     def without(self, at, budget):
         """No seed changes what another one chooses."""
         values = self.values(at, budget)
