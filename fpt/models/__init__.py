@@ -23,7 +23,6 @@ from fpt.models.arms import POLICIES as POLICIES
 from fpt.models.arms import PROBE as PROBE
 from fpt.models.arms import SHORT as SHORT
 from fpt.models.arms import Adapters as Adapters
-from fpt.models.arms import Part as Part
 from fpt.models.arms import Treatment as Treatment
 from fpt.models.arms import adapted as adapted
 from fpt.models.arms import arm as arm

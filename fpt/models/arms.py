@@ -28,8 +28,7 @@ ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")  # of kept 
 @dataclass(frozen=True)
 class Part:
     """Parameters that can be trained without the rest of their groups: those in whose name the regular expression
-    `names` is found, in these layers (slice(-1, None): the last), or anywhere. The biases of a GPT-2:
-    Part(("layer_norm", "attention", "feed_forward"), names="bias$")."""
+    `names` is found, in these layers (slice(-1, None): the last), or anywhere."""
 
     groups: tuple[str, ...]
     names: str = ""

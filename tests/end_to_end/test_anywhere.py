@@ -1,5 +1,6 @@
 """Without this repository: the package alone, in a folder that held nothing."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -64,6 +65,9 @@ def test_a_workspace_is_begun_planned_and_refused_anywhere(copied: Path, empty: 
     assert "first" in command(copied, empty, "init", code=2)  # it is there
     assert "fpt run second" in command(copied, empty, "init", "--name", "second")
     assert {path.name for path in empty.iterdir()} == {"README.md", "runs"}
+    assert {"study": "first", "done": 0}.items() <= json.loads(command(copied, empty, "list", "studies", "--json"))[
+        0
+    ].items()
 
 
 @pytest.mark.slow  # builds a wheel, and trains
