@@ -54,6 +54,8 @@ class Task:
     variant: str = "paper"
     options: Mapping[str, Any] = field(default_factory=dict)
     title: str = ""
+    # Features of its examples by what made them (fpt.training.features): another task begins without any.
+    features: dict[Any, Finite] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def predictions(self) -> int:
