@@ -206,10 +206,10 @@ def run_sweep(
     """Train the grid, extend it until no tuned rate is its end, write the folder (a fresh temporary one if None).
 
     prepared: what `prepare` returned for this spec, to load nothing twice. watch(run_steps, of_all) is called while a
-    fleet trains; what it raises ends the call, and the same call goes on later. A folder that is done is read, not trained
-    again; one left unfinished goes on from its last checkpoint. Raises LockedError if another process still writes it,
-    or if it holds another spec; SpecError for what was prepared for another spec; DataError where your own data changed
-    since they were read.
+    fleet trains; what it raises ends the call, and the same call goes on later. A folder that is done is read, not
+    trained again; one left unfinished goes on from its last checkpoint. Raises LockedError if another process still
+    writes it, or if it holds another spec; SpecError for what was prepared for another spec; DataError where your
+    own data changed since they were read.
     """
     study = None if folder is None else Path(folder).parent
     if prepared:

@@ -18,7 +18,7 @@ from fpt.tasks.arrays import sixths
 from fpt.tasks.files import PARTS, Array, brightness, check_bright, examples, own_card
 from fpt.tasks.images import image_task
 from fpt.tasks.pixels import Pixels
-from fpt.tasks.tables import counted, few, shown
+from fpt.tasks.tables import counted, few
 from fpt.tasks.task import Task
 
 LEAST = 3  # images of a class; a seed may still draw none of them for one of its three parts

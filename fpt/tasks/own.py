@@ -70,7 +70,8 @@ def table(
 
     Raises DataError naming the column for missing values, a target that is no class, a class with too few rows, columns
     of one name, one that numbers the rows, one that is the target under another name, one of numbers with cells that
-    are none, texts beside numbers, and a table without rows or usable columns; SpecError for an option that would change nothing.
+    are none, texts beside numbers, and a table without rows or usable columns; SpecError for an option that
+    would change nothing.
     """
     frame = _read(path)
     name, how = _target(frame, target, path)
@@ -87,10 +88,9 @@ def table(
     refuse_unused(CSV, {"patch": patch}, f"{path} holds texts, and it is an option of columns of numbers")
     column = frame[text[0]]
     card["read"] = f"{what}; input: the texts of column {shown(column.name)}"
-    read = read_texts(
-        CSV, _strings(column, path), f"column {column.name} of {path}", tokens=tokens, bytes=bytes, reader=reader
-    )
-    return text_task(read, labels, sixths, {**card, "pooling": pooling, "by_length": True})
+    texts = _strings(column, path)
+    read = read_texts(CSV, texts, f"column {column.name} of {path}", tokens=tokens, bytes=bytes, reader=reader)
+    return text_task(read, labels, sixths, {**card, "pooling": pooling, "by_length": True, "texts": tuple(texts)})
 
 
 def holds_texts(path: Path, target: str) -> bool:
