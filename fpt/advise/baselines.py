@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fpt.tasks.task import Task
 
 TREES, TFIDF = "boosted trees", "TF-IDF with a linear SVM"
+BLANK = "\N{OPEN BOX}"  # stands for a text of blanks alone: without any word it would be refused
 MOST_ROWS = 20_000  # of the training set, a stratified sample
 MOST_PRODUCTS = 4e8  # rows x numbers of an example x classes (10 at least), of the linear classifier of numbers
 MOST_SYMBOLS = 2_000_000  # of all sequences together
@@ -91,7 +92,8 @@ def _inputs(task: "Task", examples: "Examples", numbers: "Examples", official: b
     words. `numbers`: in place of inputs, which of the training examples, or of an `official` test set, these are."""
     if task.texts:
         first = len(task.data.train) if official else 0  # type: ignore[union-attr]
-        return [task.texts[first + number] for number in numbers.inputs.tolist()]
+        texts = [task.texts[first + number] for number in numbers.inputs.tolist()]
+        return [text if text.strip() else BLANK for text in texts]
     if not task.vocabulary:
         return task.encode(examples.inputs).flatten(1).numpy()
     lengths = [task.tokens] * len(examples) if examples.lengths is None else examples.lengths.tolist()
@@ -111,8 +113,7 @@ def _tfidf(classes: int) -> Any:
     from sklearn.pipeline import make_union
 
     how = {"sublinear_tf": True, "dtype": np.float32}
-    # A text of blanks alone is one word: else texts without any word would be refused.
-    words = TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"\S+|^\s+$", **how)
+    words = TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"\S+", **how)
     letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), lowercase=False, **how)
     return _planes(classes, make_union(words, letters))
 

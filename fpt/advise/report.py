@@ -43,17 +43,16 @@ def finished(wanted: Request) -> Advice:
 
 def arms_frame(advice: Advice) -> pd.DataFrame:
     """A row a baseline, the probe or an arm, as text, the cheapest first."""
-    return pd.DataFrame([_row(each) for each in advice.candidates])
+    return pd.DataFrame([_row(each, advice.metric) for each in advice.candidates])
 
 
-def _row(each: Candidate) -> dict[str, str]:
-    scores = {
-        f"{metric}, %": Estimate(value, unit=PERCENT, ends=(low, high)).cell
-        for metric, (value, low, high) in each.scores.items()
-    }
+def _row(each: Candidate, metric: str) -> dict[str, str]:
+    value, low, high = each.scores[metric]
+    others = {f"{name}, %": f"{each.scores[name][0]:.1f}" for name in each.scores if name != metric}
     return {
         "what": words.label(each.name),
-        **scores,
+        f"{metric}, %": Estimate(value, unit=PERCENT, ends=(low, high)).cell,
+        **others,
         "rate": "" if each.rate is None else rate_text(each.rate),
         "steps": f"{each.steps:,}" if each.steps > 1 else "",
         "seeds": str(each.seeds),

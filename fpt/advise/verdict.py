@@ -109,6 +109,12 @@ class Advice:
         """Of a candidate, in percent."""
         return next(each.scores[self.metric][0] for each in self.candidates if each.name == name)
 
+    @property
+    def goal(self) -> float:
+        """What longer training would have to reach: a tolerance above the best of the baselines and the probe."""
+        names = [each.name for each in self.candidates]
+        return self.tolerance + max(map(self.score, names[: names.index(PROBE) + 1]))
+
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; null for what is not known, or has no bound."""
         plain: dict[str, Any] = _plain(asdict(self))

@@ -31,12 +31,13 @@ NO_BOUND = (
 )
 UNTRIED = (
     "{arm} was not tried on fresh seeds: a whole training of {of:,} steps takes about {hours} in all (--minutes "
-    "{minutes}). It would have to gain more than {tolerance:g} points over the probe's {probe:.1f}%."
+    "{minutes}). To be worth that it would have to reach {goal:.1f}%, {tolerance:g} points above what is there "
+    "without it."
 )
 UNFINISHED = (
     "{arm} has {steps:,} of the {of:,} steps of a whole training, and gains {low:+.1f} to {high:+.1f} points over the "
-    "probe by now. A whole one takes about {hours} in all (--minutes {minutes}), and would have to gain more than "
-    "{tolerance:g} over {probe:.1f}%."
+    "probe by now. A whole one takes about {hours} in all (--minutes {minutes}). To be worth that it would have to "
+    "reach {goal:.1f}%, {tolerance:g} points above what is there without it."
 )
 UNPROMISING = (
     "{arm} has {steps:,} of the {of:,} steps of a whole training, and by now gains {high:+.1f} points over the probe "
@@ -102,7 +103,7 @@ def _further(advice: "Advice", each: "Further") -> str:
         hours=hours,
         minutes=each.minutes,
         tolerance=advice.tolerance,
-        probe=advice.score(PROBE),
+        goal=advice.goal,
     )
 
 
