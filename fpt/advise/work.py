@@ -5,8 +5,10 @@ Everything is trained in this process, one sweep after the other, so that featur
 
 import json
 import math
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +55,7 @@ class Work:
     read: str = ""  # what the task is, in a line
     kind: str = ""  # the number type
     batch: int = 1
+    said: float = field(default_factory=time.monotonic)  # when the last line was
     _templates: "dict[str, Template]" = field(default_factory=dict)
 
     @property
@@ -70,9 +73,19 @@ class Work:
         """Seconds of the time that was given."""
         return 60 * self.wanted.minutes - self.passed
 
+    def say(self, line: str) -> None:
+        """A line of the output."""
+        self.said = time.monotonic()
+        self.log(line)
+
     def run(self) -> None:
         """Baselines and the probe whatever they take; then what fits. What an earlier call of the same request did is
         kept. Raises FptError for what cannot be run."""
+        with beating(self):
+            self.carry_out()
+
+    def carry_out(self) -> None:
+        """The same, without a word while something takes long."""
         wanted = self.wanted
         _check_same(wanted)
         self.kind = _compute_type(wanted)
@@ -80,9 +93,9 @@ class Work:
         self.rows = self.task.split(0).train_size or 0
         self.batch, self.read = min(wanted.batch_size, self.rows), self.task.read
         for line in reading(self.task, wanted.backbone):
-            self.log(line)
+            self.say(line)
         if count := leaked(self.task):
-            self.log(words.LEAKED.format(count=count))
+            self.say(words.LEAKED.format(count=count))
         for folder in (wanted.pilot, wanted.study):
             folder.mkdir(parents=True, exist_ok=True)
             if read_json(folder / ASKED) != wanted.asked:  # of a request that was stopped before its plan
@@ -93,7 +106,7 @@ class Work:
         try:
             self.train_longer(strength)
         except OutOfTimeError:
-            self.log(words.STOPPED.format(minutes=wanted.minutes))
+            self.say(words.STOPPED.format(minutes=wanted.minutes))
 
     def count_baselines(self) -> None:
         """What the baselines answer on the test examples of every fresh seed, unless it is there."""
@@ -101,7 +114,7 @@ class Work:
         frames = [read_baselines(self.wanted.study)] if path.is_file() else []
         done = set(frames[0]["seed"]) if frames else set()
         for seed in [seed for seed in range(self.wanted.seeds) if seed not in done]:
-            self.log(f"{', '.join(baselines.names_of(self.task))}: seed {seed} of {self.wanted.seeds}")
+            self.say(f"{', '.join(baselines.names_of(self.task))}: seed {seed} of {self.wanted.seeds}")
             frames.append(baselines.answers(self.task, seed, SAMPLES["test_examples"]))
             write_atomically(path, parquet(pd.concat(frames, ignore_index=True)))
         for name, rows in pd.concat(frames).groupby("baseline", sort=False):
@@ -110,7 +123,7 @@ class Work:
     def say_score(self, name: str, answers: pd.DataFrame) -> None:
         """What something scores, in the mean over seeds."""
         score = metrics.by_seed(answers, self.wanted.metric).mean()
-        self.log(f"{words.label(name)}: {100 * score:.1f}% ({self.wanted.metric}), {self.passed / 60:.1f} minutes")
+        self.say(f"{words.label(name)}: {100 * score:.1f}% ({self.wanted.metric}), {self.passed / 60:.1f} minutes")
 
     def probe(self) -> float:
         """The probe on the tuning seeds, then on fresh ones; the strength that is chosen."""
@@ -118,7 +131,7 @@ class Work:
         if not (wanted.pilot / FILE).is_file():
             spec = wanted.probe(schedule.STRENGTHS, schedule.probe_seeds(self.rows), **self.rule)
             self.write(wanted.pilot, [spec], "Tuning seeds: they choose strengths and rates.")
-        self.log(f"probe: features of all examples of {wanted.backbone}, then logistic regressions on them")
+        self.say(f"probe: features of all examples of {wanted.backbone}, then logistic regressions on them")
         self.train(wanted.pilot, [PROBE])
         strength = chosen(wanted, PROBE)
         if strength is None:
@@ -139,7 +152,7 @@ class Work:
         if plan is None or plan["minutes"] < wanted.minutes:
             self.plan(strength)
         else:
-            self.log("planned already: fewer minutes, or as many, change nothing")
+            self.say("planned already: fewer minutes, or as many, change nothing")
         arms = [spec.arm for spec in load_study(wanted.pilot).sweeps if spec.arm != PROBE]
         self.train(wanted.pilot, arms)
         if arms and len(load_study(wanted.study).sweeps) == 1:
@@ -165,7 +178,7 @@ class Work:
             grid = {"learning_rates": schedule.rates_of(arm), "seeds": seeds, "test_examples": TESTED_TUNING}
             specs.append(wanted.trained(arm, strength, plan.steps, **grid, **self.rule))
         epochs = plan.steps * self.batch / self.rows
-        self.log(words.PLANNED.format(steps=plan.steps, epochs=epochs, arms=" and ".join(map(words.label, plan.arms)),
+        self.say(words.PLANNED.format(steps=plan.steps, epochs=epochs, arms=" and ".join(map(words.label, plan.arms)),
                                       tuning=plan.tuning) if specs else words.NO_TIME)  # fmt: skip
         self.write(wanted.study, probes[1:], "Fresh seeds, at what the tuning seeds chose.")
         self.write(wanted.pilot, [probes[0], *specs], "Tuning seeds: they choose strengths and rates.")
@@ -183,9 +196,9 @@ class Work:
             except FptError as error:
                 if self.wanted.named:
                     raise
-                self.log(f"left out: {words.label(arm)}: {error}")
+                self.say(f"left out: {words.label(arm)}: {error}")
                 continue
-            self.log(f"timing a few steps: {words.label(arm)}")
+            self.say(f"timing a few steps: {words.label(arm)}")
             found[arm] = timed(self.task, self._templates[arm], spec, start if spec.probe else 0.0)
         return found
 
@@ -200,11 +213,11 @@ class Work:
         wanted, tuned, (probe,) = self.wanted, finished_arms(self.wanted.pilot), load_study(self.wanted.study).sweeps
         rates = {arm: chosen(wanted, arm) for arm in arms}
         for arm in [arm for arm in arms if rates[arm] is None]:
-            self.log(words.DIVERGED.format(arm=words.label(arm)))
+            self.say(words.DIVERGED.format(arm=words.label(arm)))
         took = {arm: tuned[arm].result["wall_seconds"] / len(tuned[arm].runs) for arm in arms if rates[arm] is not None}
         fitting, seeds = schedule.fresh_seeds(took, self.left, wanted.seeds, FEWEST_SEEDS)
         if left_out := [words.label(arm) for arm in took if arm not in fitting]:
-            self.log(words.NO_FRESH.format(arms=" and ".join(left_out), seeds=FEWEST_SEEDS))
+            self.say(words.NO_FRESH.format(arms=" and ".join(left_out), seeds=FEWEST_SEEDS))
         if not fitting:
             return
         specs = []
@@ -213,7 +226,7 @@ class Work:
             specs.append(wanted.trained(arm, strength, tuned[arm].steps, **grid, **self.rule))
         minutes = seeds * sum(took[arm] for arm in fitting) / 60
         at = " and ".join(f"{words.label(spec.arm)} at {rate_text(spec.learning_rates[0])}" for spec in specs)
-        self.log(f"{at}: {seeds} fresh seeds, about {minutes:.1f} minutes")
+        self.say(f"{at}: {seeds} fresh seeds, about {minutes:.1f} minutes")
         self.write(wanted.study, [probe, *specs], "Fresh seeds, at what the tuning seeds chose.")
 
     def write(self, folder: Path, specs: Sequence[SweepSpec], note: str) -> None:
@@ -233,20 +246,38 @@ class Work:
 
     def watch(self, spec: SweepSpec) -> Callable[[int, int], None]:
         """Says now and then how far a sweep is; raises OutOfTimeError where the minutes are over, never of a probe."""
-        began, said, first = time.monotonic(), time.monotonic(), -1.0
+        began, first = time.monotonic(), -1.0
 
         def see(done: int, of_all: int) -> None:
-            nonlocal said, first
+            nonlocal first
             share, now = done / of_all, time.monotonic()
             first = share if first < 0 else first
             if spec.arm != PROBE and self.passed > LATE * 60 * self.wanted.minutes and share < 1:
                 raise OutOfTimeError
-            if now - said > SAID_EVERY and share > first:
+            if now - self.said > SAID_EVERY / 2 and share > first:
                 left = (now - began) * (1 - share) / (share - first)
-                self.log(f"{words.label(spec.arm)}: {share:.0%}, about {left / 60:.1f} minutes left")
-                said = now
+                self.say(f"{words.label(spec.arm)}: {share:.0%}, about {left / 60:.1f} minutes left")
 
         return see
+
+
+@contextmanager
+def beating(job: Work) -> Iterator[None]:
+    """Says how long it has been where nothing else is said: of features, and of fits, nobody knows how far they are."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(SAID_EVERY / 4):
+            if time.monotonic() - job.said > SAID_EVERY:
+                job.say(f"still at work, {job.passed / 60:.1f} of {job.wanted.minutes:g} minutes")
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def kept(spec: SweepSpec) -> list[str]:

@@ -2,6 +2,7 @@
 
 import math
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fpt import models
 from fpt.advise import work
-from fpt.advise.request import PROBE, request
+from fpt.advise.request import PROBE, prepared, request
 from fpt.advise.verdict import advice
 from fpt.advise.work import Work, finished_arms
 from fpt.errors import DataError, SpecError
 from fpt.models import load_task
-from fpt.sweeps import load_study
+from fpt.sweeps import SweepSpec, load_study
 
 from .conftest import carried_out, request_of, table
 
@@ -89,13 +91,20 @@ def test_what_still_trains_when_the_minutes_are_over_is_stopped_and_goes_on(
 
 
 def test_an_arm_that_the_model_cannot_have_is_left_out_unless_it_was_named(
-    place: Path, small_backbones: dict[str, Any]
+    place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def without_adapters(spec: SweepSpec, *task: Any) -> Any:
+        if models.adapted(spec.trainable):
+            raise SpecError("no matrices that adapters are for")
+        return prepared(spec, *task)
+
+    monkeypatch.setattr(work, "prepared", without_adapters)
     table(place / "mine.csv")
-    said = carried_out(request_of(place, arms=None, backbone="small-lstm"))
-    assert any(line.startswith("left out: LoRA") for line in said)
-    with pytest.raises(SpecError):
-        carried_out(request_of(place, arms="lora", backbone="small-lstm", name="other"))
+    usual = request_of(place, arms=None)
+    assert any(line.startswith("left out: LoRA") for line in carried_out(usual))
+    assert {*finished_arms(usual.study)} == {PROBE, "unfrozen-pretrained"}
+    with pytest.raises(SpecError, match="no matrices"):
+        carried_out(request_of(place, arms="lora", name="other"))
 
 
 def test_what_another_request_measured_is_not_taken_for_this_one(place: Path) -> None:
@@ -132,6 +141,15 @@ def test_a_request_that_was_stopped_before_its_probe_holds_no_name(
     other = request_of(place, arms="frozen", minutes=1e-4)
     carried_out(other)
     assert len(work.read_baselines(other.study)["seed"].unique()) == other.seeds
+
+
+def test_no_wait_is_without_a_word(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = list[str]()
+    monkeypatch.setattr(work, "SAID_EVERY", 0.02)
+    monkeypatch.setattr(Work, "carry_out", lambda job: time.sleep(0.5))
+    table(place / "mine.csv")
+    Work(request_of(place), said.append).run()
+    assert len(said) > 1
 
 
 def test_baselines_that_are_damaged_are_named(tmp_path: Path) -> None:
