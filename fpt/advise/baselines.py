@@ -13,7 +13,6 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from fpt.results.baselines import LINEAR, MAJORITY
-from fpt.training.measures import numbered
 
 if TYPE_CHECKING:
     from fpt.tasks.arrays import Examples
@@ -38,6 +37,8 @@ def names_of(task: "Task") -> list[str]:
 def answers(task: "Task", seed: int, test_examples: int | None = None) -> pd.DataFrame:
     """What each baseline predicts for a seed's test examples, those of our runs, after it saw the seed's training
     examples: columns baseline, seed, example, target and predicted, as fpt.training.measures.answers has them."""
+    from fpt.training.measures import numbered
+
     asked = numbered(task.split(seed)).test_sample(test_examples)
     x, y, x_test, y_test = data_of(task, seed, test_examples)
     frames = []
@@ -54,6 +55,8 @@ def answers(task: "Task", seed: int, test_examples: int | None = None) -> pd.Dat
 def data_of(task: "Task", seed: int, test_examples: int | None = None) -> tuple[Any, Any, Any, Any]:
     """What models read of a seed's training examples, as many as are fitted in seconds, and their classes; the same of
     its test examples."""
+    from fpt.training.measures import numbered
+
     split, most = task.split(seed), _most_rows(task)
     twin = numbered(split)
     seen, asked = split.train_sample(most), split.test_sample(test_examples)

@@ -32,7 +32,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Schedule:
     """The arms that train, the cheapest first, for how many steps, and how many tuning seeds choose their rates."""
 
     arms: tuple[str, ...]
@@ -58,7 +58,7 @@ def whole_steps(rows: int, batch: int) -> int:
     return max(EPOCHS * -(-rows // batch), SHORTEST)
 
 
-def planned(paces: Mapping[str, Pace], left: float, whole: int, seeds: int, examples: int) -> Plan:
+def planned(paces: Mapping[str, Pace], left: float, whole: int, seeds: int, examples: int) -> Schedule:
     """As many arms as have LEAST steps in `left` seconds, the cheapest first, and as many steps as fit, `whole` at
     most; then more tuning seeds. `seeds`: fresh ones. `examples`: evaluated of a run."""
     arms = sorted(paces, key=lambda arm: paces[arm].step)
@@ -71,9 +71,9 @@ def planned(paces: Mapping[str, Pace], left: float, whole: int, seeds: int, exam
         if fitting >= min(LEAST, whole):
             steps = fitting // 10 * 10 if 100 <= fitting < whole else fitting
             tuning = [count for count in range(1, len(TUNING_SEEDS)) if seconds(steps, count) <= SHARE * left]
-            return Plan(tuple(arms), steps, max(tuning, default=1))
+            return Schedule(tuple(arms), steps, max(tuning, default=1))
         arms.pop()
-    return Plan((), 0, 0)
+    return Schedule((), 0, 0)
 
 
 def cost(arm: str, pace: Pace, steps: int, tuning: int, seeds: int, examples: int) -> float:

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
 from fpt.advise import metrics
 from fpt.advise.request import PROBE, Request
@@ -143,7 +142,7 @@ def advice(wanted: Request) -> Advice:
     whole = [each for each in found if not each.diverged]
     pairs = [_pair(one.name, other.name, answers, wanted, examples) for one, other in combinations(whole, 2)]
     limit = SIGNIFICANCE / 2 / len(whole)  # one-sided, corrected over candidates
-    beaten = any(is_above(difference(answers[each.name], majority, wanted.metric, examples), limit) for each in whole)
+    beaten = any(difference(answers[each.name], majority, wanted.metric, examples).above(0) < limit for each in whole)
     said = recommendation(whole, pairs, beaten, wanted.metric, wanted.tolerance)
     counts = majority.drop_duplicates(["seed", "example"])["target"].value_counts()
     return Advice(
@@ -220,13 +219,14 @@ def _candidate(name: str, answers: pd.DataFrame, examples: float, arm: Arm | Non
 
 def difference(first: pd.DataFrame, second: pd.DataFrame, metric: str, examples: float) -> Estimate:
     """One candidate's metric minus another's, paired by seed. The test examples that all seeds draw from, or share, add
-    the noise of those of them on which the two differ."""
+    the noise of those of them on which the two differ, of one at least; where all seeds agree it is all there is."""
     one, other = (metrics.by_seed(rows, metric) for rows in (first, second))
     both = first.merge(second, on=["seed", "example"])
     right = [(both[f"predicted_{side}"] == both[f"target_{side}"]).astype(float) for side in ("x", "y")]
-    noise = float(((right[0] - right[1]) ** 2).mean()) / examples
+    noise = max(float(((right[0] - right[1]) ** 2).mean()), 1 / len(both)) / examples
     collapsed = any(bool((values < values.median() - COLLAPSE).any()) for values in (one, other))
-    return paired(one, other, collapsed, noise if math.isfinite(noise) else 0.0)
+    found = paired(one, other, collapsed, noise)
+    return found if collapsed or not found.flips else replace(found, flips=(), df=found.n - 1)
 
 
 def _pair(first: str, second: str, answers: Mapping[str, pd.DataFrame], wanted: Request, examples: float) -> Difference:
@@ -249,12 +249,3 @@ def _further(wanted: Request, arms: Mapping[str, Arm], pairs: Sequence[Differenc
         if steps < plan["whole"]:
             found.append(Further(arm, minutes, steps, plan["whole"], low, high))
     return sorted(found, key=lambda each: -np.nan_to_num(each.high, nan=math.inf))
-
-
-def is_above(test: Estimate, limit: float) -> bool:
-    """Whether a difference is shown to be above 0, with p below the limit. Where all seeds agree, sign flips of a few
-    seeds never come so low; the noise of the test examples alone decides then."""
-    if not (test.flips and test.seed_variance == 0 and 2.0**-test.n >= limit):
-        return test.above(0) < limit
-    noise = math.sqrt(test.test_variance or math.ulp(1.0))
-    return test.value > 0 and float(special.ndtr(-test.value / noise)) < limit

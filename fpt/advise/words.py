@@ -25,9 +25,8 @@ RECOMMENDED = {
     "which has {score:.1f}%.",
 }
 NO_BOUND = (
-    "Too close to call: {other} is cheaper than {advised}, and so few seeds give its loss no bound, since some runs "
-    "collapsed or all seeds agree. Six seeds or more would give one (--seeds). Until then use {advised}, which has "
-    "{score:.1f}%."
+    "Too close to call: {other} is cheaper than {advised}, and so few seeds give its loss no bound, since a run "
+    "collapsed. Six seeds or more would give one (--seeds). Until then use {advised}, which has {score:.1f}%."
 )
 UNTRIED = (
     "{arm} was not tried on fresh seeds: a whole training of {of:,} steps takes about {hours} in all (--minutes "

@@ -254,7 +254,7 @@ class Work:
             first = share if first < 0 else first
             if spec.arm != PROBE and self.passed > LATE * 60 * self.wanted.minutes and share < 1:
                 raise OutOfTimeError
-            if now - self.said > SAID_EVERY / 2 and share > first:
+            if now - self.said > SAID_EVERY and first < share < 1:
                 left = (now - began) * (1 - share) / (share - first)
                 self.say(f"{words.label(spec.arm)}: {share:.0%}, about {left / 60:.1f} minutes left")
 
@@ -268,7 +268,7 @@ def beating(job: Work) -> Iterator[None]:
 
     def beat() -> None:
         while not over.wait(SAID_EVERY / 4):
-            if time.monotonic() - job.said > SAID_EVERY:
+            if time.monotonic() - job.said > 2 * SAID_EVERY:
                 job.say(f"still at work, {job.passed / 60:.1f} of {job.wanted.minutes:g} minutes")
 
     thread = threading.Thread(target=beat, daemon=True)

@@ -40,7 +40,6 @@ from fpt.sweeps.engines import local, ray
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.study import Study, load_study
 from fpt.sweeps.words import title
-from fpt.tasks import BRIGHTEST_16, LONGEST_SIDE
 
 FOLDERS = ("FPT_DATA", "FPT_WEIGHTS")  # environment variables that name a folder
 
@@ -354,22 +353,13 @@ def advise(
     seeds: Annotated[int, typer.Option(min=3, max=100, help="Fresh ones, that report.")] = 5,
     batch_size: Annotated[int, typer.Option(min=1, help="Examples of a step.")] = 32,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Of the study, runs/advise-NAME.")] = None,
-    size: Annotated[
-        int | None, typer.Option(min=1, max=LONGEST_SIDE, help="Of images: the side to which they are resized.")
-    ] = None,
-    patch: Annotated[int | None, typer.Option(min=1, help="Pixels of a side, or columns, in a token.")] = None,
-    white: Annotated[
-        int | None, typer.Option(min=1, max=BRIGHTEST_16, help="Of images: white (default: 255; of 16 bits 65535).")
-    ] = None,
-    padded: Annotated[bool, typer.Option("--padded", help="Of sequences in npz: 0 only fills, on the right.")] = False,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(metavar="own|bytes", help="Of texts (default: the model's own, where it has one)."),
-    ] = None,
-    pooling: Annotated[
-        str | None, typer.Option(metavar="mean|last", help="Of texts in the model's own tokens (default: mean).")
-    ] = None,
-    tokens: Annotated[int | None, typer.Option(min=1, help="Of texts: at most so many of each (default: 128).")] = None,
+    size: options.Size = None,
+    patch: options.Patch = None,
+    white: options.White = None,
+    padded: options.Padded = False,
+    tokenizer: options.Tokenizer = None,
+    pooling: options.Pooling = None,
+    tokens: options.Tokens = None,
     steps: Annotated[int | None, typer.Option(min=50, help="At most so many (default: as many as fit).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     root: Root = None,
@@ -385,10 +375,10 @@ def advise(
     from fpt.advise.work import Work
 
     place = ledger.workspace(root)
-    options = {"target": target, "size": size, "patch": patch, "white": white, "padded": padded or None}
-    options |= {"tokenizer": tokenizer, "tokens": tokens, "pooling": pooling}
+    reading = {"target": target, "size": size, "patch": patch, "white": white, "padded": padded or None}
+    reading |= {"tokenizer": tokenizer, "tokens": tokens, "pooling": pooling}
     wanted = request(
-        data, backbone, arms, root=place, minutes=minutes, tolerance=tolerance, name=name, options=options, steps=steps,
+        data, backbone, arms, root=place, minutes=minutes, tolerance=tolerance, name=name, options=reading, steps=steps,
         metric=metric, seeds=seeds, batch_size=batch_size,
     )  # fmt: skip
     say = _nothing if as_json else log

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpt.advise import schedule
-from fpt.advise.schedule import Pace, Plan, cost, fresh_seeds, planned, probe_seeds, whole_steps
+from fpt.advise.schedule import Pace, Schedule, cost, fresh_seeds, planned, probe_seeds, whole_steps
 
 PACES = {"unfrozen-pretrained": Pace(0.2, 0.01, 3.0), "lora-pretrained": Pace(0.1, 0.01, 3.0)}
 ORDER = ("lora-pretrained", "unfrozen-pretrained")
 
 
-def seconds(plan: Plan, seeds: int = 3, examples: int = 1000) -> float:
+def seconds(plan: Schedule, seeds: int = 3, examples: int = 1000) -> float:
     return sum(cost(arm, PACES[arm], plan.steps, plan.tuning, seeds, examples) for arm in plan.arms)
 
 
@@ -23,12 +23,12 @@ def test_what_is_planned_fits_and_more_does_not(left: float) -> None:
     assert seconds(plan) <= left
     assert plan.arms == ORDER[: len(plan.arms)]
     if plan.arms == ORDER and plan.steps < 1000:
-        assert seconds(Plan(ORDER, plan.steps + 10, 1)) > schedule.SHARE * left
+        assert seconds(Schedule(ORDER, plan.steps + 10, 1)) > schedule.SHARE * left
 
 
 def test_a_whole_training_has_more_tuning_seeds_where_they_fit() -> None:
-    assert planned(PACES, 1e5, 1000, 3, 1000) == Plan(ORDER, 1000, 3)
-    assert planned(PACES, 100.0, 1000, 3, 1000) == Plan((), 0, 0)
+    assert planned(PACES, 1e5, 1000, 3, 1000) == Schedule(ORDER, 1000, 3)
+    assert planned(PACES, 100.0, 1000, 3, 1000) == Schedule((), 0, 0)
     assert planned(PACES, 250.0, 1000, 3, 1000).arms == ORDER[:1]
     assert planned(PACES, 1e5, 4, 3, 1000).steps == 4  # the reader allows no more
 
