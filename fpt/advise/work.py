@@ -37,7 +37,7 @@ ASKED, PLAN, BASELINES = "advise.json", "plan.json", "baselines.parquet"  # besi
 TESTED_TUNING = 200  # test examples of a tuning run: they choose nothing, the page shows them
 LATE = 1.05  # of the minutes: what still trains then is stopped
 SAID_EVERY = 15.0  # seconds
-TIMED = 8  # steps, and ten seconds at most
+TIMED, FEWEST_TIMED, LONGEST = 8, 4, 10.0  # steps that are timed; fewer where they take so many seconds
 TIMED_EXAMPLES = 64
 
 
@@ -295,7 +295,7 @@ def timed(task: "Task", template: "Template", spec: SweepSpec, start: float) -> 
     fleet = Fleet(task, template, recipe, [1e-6], [0], find_device())
     fleet.step(1)  # what is made once is made now
     began, step = time.monotonic(), 1
-    while step <= TIMED and time.monotonic() - began < 10:
+    while step <= FEWEST_TIMED or (step <= TIMED and time.monotonic() - began < LONGEST):
         step += 1
         float(fleet.step(step).sum())
     of_step = (time.monotonic() - began) / (step - 1)
