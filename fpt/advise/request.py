@@ -125,10 +125,15 @@ def request(
     if "tokenizer" in known:
         given = _reading(task, model, given, root)
     chosen = _arms(arms, tasks.own_table(task, given) == tasks.READS)
+    return Request(title_of(data, name), task, given, model, chosen, named=bool(arms), **how)
+
+
+def title_of(data: str, name: str | None) -> str:
+    """NAME of the study advise-NAME. Raises SpecError for what cannot name one."""
     title = name or re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-").lower()
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", title):
         raise SpecError(f"{name or data}: letters a to z, digits, - and _ name a study; give such a name by --name")
-    return Request(title, task, given, model, chosen, named=bool(arms), **how)
+    return title
 
 
 def _arms(arms: str | None, own_table: bool) -> tuple[str, ...]:
