@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fpt import tasks
 from fpt.errors import WeightsError
 from fpt.files import replaced, write_atomically
 from fpt.models import hub, tokens
@@ -15,6 +16,7 @@ from fpt.sweeps.ledger import KEPT_WEIGHTS, WINNER
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from fpt.advise.request import Request
     from fpt.models.template import Template
     from fpt.results.arm import Arm
     from fpt.tasks.task import Task
@@ -23,12 +25,13 @@ LAYERS, README = "layers.safetensors", "README.md"
 PLAIN = ("gpt2", "bert", "library")  # families whose forward pass is the library's own
 HEAD = """# {title}
 
-One run of `{arm}` on `{task}`: seed {seed}, learning rate {rate:g}, the step with the best validation accuracy.
+One run of `{arm}` on `{task}`: seed {seed}, rate {rate:g}.
 """
 # What follows of a model whose forward pass is the library's own, and of one that has another
 LIBRARY_FORWARD = """\
-`{layers}` holds what is new: the output layer and, unless the model's own embeddings read its own tokens, the input
-layer. To load it:
+`{layers}` holds what is new: the output layer (`weight` and `bias` of torch's Linear, `coef_` and `intercept_` of
+scikit-learn's LogisticRegression) and, unless the model's own embeddings read its own tokens, the input layer. To load
+it:
 
 ```python
 import fpt
@@ -48,9 +51,23 @@ mask = torch.arange(tokens.shape[1]) < lengths[:, None]
 with torch.no_grad():
     embedded = {embed}
     hidden = model(inputs_embeds=embedded, attention_mask=mask.long()).last_hidden_state
-    last = hidden[torch.arange(len(tokens)), lengths - 1]
-    logits = linear(last, layers["output_layer.weight"], layers["output_layer.bias"])
+    features = {pool}
+    logits = linear(features, layers["output_layer.weight"], layers["output_layer.bias"])
 predicted = logits.argmax(-1)
+```
+"""
+BASELINE = """# {title}
+
+The {name}, which is fitted in seconds, so that nothing is kept but how it is made:
+
+```python
+import fpt
+from fpt.advise.baselines import data_of, models
+
+task = {task_of}
+x, y, x_test, y_test = data_of(task, seed=0)
+model = models(task)["{name}"]()  # of scikit-learn
+predicted = model.fit(x, y).predict(x_test)
 ```
 """
 OTHER_FORWARD = """\
@@ -61,13 +78,16 @@ TASK, OWN_TOKENS = 'fpt.tasks.load("{task}"{options})', 'fpt.models.load_task("{
 NUMBERS = 'linear(tokens, layers["input_layer.weight"], layers["input_layer.bias"])'
 SYMBOLS = 'embedding(tokens, layers["input_layer.weight"])'
 OWN_TABLE = "model.get_input_embeddings()(tokens)"
+LAST_ONE = "hidden[torch.arange(len(tokens)), lengths - 1]"
+MEAN_OF_ALL = "(hidden * mask[..., None]).sum(1) / lengths[:, None]"
+UNCHANGED = 'AutoModel.from_pretrained("{base}", dtype=torch.float32).eval()'
 WHOLE = "AutoModel.from_pretrained(folder).eval()"
 ADAPTED = 'PeftModel.from_pretrained(AutoModel.from_pretrained("{base}", dtype=torch.float32), folder).eval()'
 
 
 def keep_winner(cell: "Arm", template: "Template", study: Path) -> Path:
-    """Write the best run of an arm to the folder `winner` of its study: adapters as peft's files, or the whole model as
-    the library's, the new layers beside them, and a README.md with the lines that load it.
+    """Write the first run of an arm to the folder `winner` of its study: adapters as peft's files, the whole model as
+    the library's, or of a probe no model, the new layers beside them, and a README.md with the lines that load it.
 
     Raises WeightsError where the sweep kept nothing.
     """
@@ -94,12 +114,30 @@ def keep_winner(cell: "Arm", template: "Template", study: Path) -> Path:
     return folder
 
 
+def keep_baseline(name: str, task: "Task", wanted: "Request") -> Path:
+    """Write the folder `winner` of a baseline: a README.md with the lines that fit it."""
+    folder = wanted.study / WINNER
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    text = BASELINE.format(title=wanted.study.name, name=name, task_of=_task_of(task, wanted.backbone))
+    write_atomically(folder / README, text.encode())
+    return folder
+
+
+def _task_of(task: "Task", backbone: str) -> str:
+    """The expression that loads a task as it was read."""
+    known = tasks.entry(task.name).options
+    options = "".join(f", {key}={value!r}" for key, value in task.options.items() if value != known[key])
+    return (OWN_TOKENS if task.own_table else TASK).format(task=task.name, backbone=backbone, options=options)
+
+
 def _write_model(source: Path, folder: Path, template: "Template", tensors: "dict[str, Tensor]") -> bool:
-    """Adapters, or the library's model with its config; False where its tensors would not fit the library's."""
-    if (source / ADAPTER_FILES[1]).is_file() and _only_adapted(template):
-        if not local_folder(template.backbone):
+    """Adapters, or the library's model with its config, or nothing of a model that did not change; False where its
+    tensors would not fit the library's."""
+    if _only_adapted(template):
+        if not (hub.path_of(template.backbone) or local_folder(template.backbone)):
             return False
-        for name in ADAPTER_FILES:
+        for name in ADAPTER_FILES if template.adapters else ():
             shutil.copyfile(source / name, folder / name)
         return True
     from safetensors.torch import save_file
@@ -120,33 +158,30 @@ def _write_model(source: Path, folder: Path, template: "Template", tensors: "dic
 
 
 def _only_adapted(template: "Template") -> bool:
-    """Whether the pretrained model, its adapters and the new layers are all of a run: other arms with adapters train
-    more of the backbone, or start from other weights."""
+    """Whether the pretrained model, its adapters, if any, and the new layers are all of a run: other arms train more of
+    the backbone, or start from other weights."""
     return template.init == "pretrained" and set(template.trainable_groups) <= {"input", "output", ADAPTER}
 
 
 def _readme(cell: "Arm", template: "Template", folder: Path, text: str) -> str:
-    spec = cell.spec
+    spec, task = cell.spec, template.task
     adapted = (folder / ADAPTER_FILES[1]).is_file()
-    load = WHOLE
-    if adapted:
-        load = ADAPTED.format(base=hub.path_of(spec.backbone) or local_folder(spec.backbone))
-    task_of = OWN_TOKENS if template.task.own_table else TASK
-    options = "".join(f", {name}={value!r}" for name, value in spec.task_options.items())
+    load = ADAPTED if adapted else WHOLE if (folder / hub.WEIGHTS).is_file() else UNCHANGED
     return (HEAD + text).format(
         title=folder.parent.name,
         arm=spec.arm,
         task=spec.task,
         seed=spec.seeds[0],
-        rate=cell.best_rate(),
+        rate=cell.rates[0],
         layers=LAYERS,
         weights=KEPT_WEIGHTS,
         backbone=spec.backbone,
         folder=folder.as_posix(),
-        task_of=task_of.format(task=spec.task, backbone=spec.backbone, options=options),
+        task_of=_task_of(task, spec.backbone),
         imports="from peft import PeftModel\n" if adapted else "",
-        load=load,
-        embed=_embedding(template.task),
+        load=load.format(base=hub.path_of(spec.backbone) or local_folder(spec.backbone)),
+        embed=_embedding(task),
+        pool=MEAN_OF_ALL if task.pooling == tasks.MEAN else LAST_ONE,
     )
 
 

@@ -9,29 +9,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt import models, tasks
-from fpt.errors import SpecError
+from fpt.advise.metrics import ACCURACY, METRICS
+from fpt.errors import SpecError, check_known
 from fpt.models import hub, tokens
 from fpt.sweeps import run
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.tasks.tables import ENDINGS
 from fpt.training import check_room
+from fpt.training.recipe import ANSWERS
 
 if TYPE_CHECKING:
     from fpt.models.template import Template
     from fpt.tasks.task import Task
 
 NAMES = models.SHORT
-IF_TIME = "unfrozen-random"  # from scratch, unless the reader names the arms
+PROBE = "output-pretrained"  # with `solver: logistic`
+USUAL = ("lora", "full")  # what trains longer than the probe, unless the reader names the arms
+WHOLE = "whole-pretrained"  # what `full` means where the model's own embeddings read texts: they train, too
 CONTENT = "content"  # of `asked`: task and backbone by the checksums of your own files
 STUDY = "advise-"  # the study is runs/advise-NAME
-BATCH = 8  # as in the study of the papers, so that rates can be compared with theirs
-SAMPLES = {"evaluations": 8, "evaluation_examples": 200, "budget_examples": 100, "test_examples": 1000}
-PILOT_SAMPLES = {"evaluations": 4, "evaluation_examples": 200, "budget_examples": 20, "test_examples": 20}
+RECIPE = {"weight_decay": 0.01, "warmup": 0.1, "schedule": "cosine", "report": "last"}  # as people fine-tune
+SAMPLES = {"evaluation_examples": 1000, "budget_examples": 100, "test_examples": 1000}
+FEWEST_SEEDS = 3  # fewer have no interval
 
 
 @dataclass(frozen=True)
 class Request:
-    """Data as a task, a backbone and arms; how long it may take; `tolerance` in points of accuracy."""
+    """Data as a task, a backbone, and the arms that train beside the probe; how long it may take; `tolerance` in points
+    of the `metric`. `seeds`: fresh ones, that report. `steps`: at most; None: as many as fit."""
 
     name: str
     task: str
@@ -40,8 +45,11 @@ class Request:
     arms: tuple[str, ...]
     minutes: float = 10.0
     tolerance: float = 1.0
+    metric: str = ACCURACY
+    batch_size: int = 32
+    seeds: int = 5
     named: bool = False  # whether the reader named the arms
-    steps: int | None = None  # at most; None: as many as fit
+    steps: int | None = None
 
     @property
     def study(self) -> Path:
@@ -50,7 +58,7 @@ class Request:
 
     @property
     def pilot(self) -> Path:
-        """The study of the coarse grid."""
+        """The study of the tuning seeds, which choose rates."""
         return Path("runs", f"{STUDY}{self.name}-pilot")
 
     @property
@@ -58,33 +66,31 @@ class Request:
         """What makes another study, as JSON: all but the time and how results are read. Raises FptError for data or a
         model that are not there."""
         fields = asdict(self)
-        named = {name: fields[name] for name in ("name", "task", "options", "backbone")} | {"arms": list(self.arms)}
-        return named | {CONTENT: self.one_run(self.arms[0], "float32").identity}
+        names = ("name", "task", "options", "backbone", "metric", "batch_size", "seeds")
+        named = {name: fields[name] for name in names} | {"arms": list(self.arms)}
+        return named | {CONTENT: self.probe([1.0], [0], compute_type="float32").identity}
 
-    def spec(
-        self,
-        arm: str,
-        rates: Sequence[float],
-        seeds: Sequence[int],
-        steps: int,
-        compute_type: str,
-        samples: Mapping[str, int] = SAMPLES,
-    ) -> SweepSpec:
-        """One arm's sweep. Raises SpecError for what does not fit together."""
-        fields = {"task": self.task, "task_options": dict(self.options), "backbone": self.backbone, "arm": arm}
-        how = {"input_init": self.input_init, "batch_size": BATCH, "compute_type": compute_type}
-        grid = {"learning_rates": list(rates), "seeds": list(seeds), "extend": 0, "steps": steps}
-        return resolve({**fields, **how, **grid, **samples}, "fpt advise")
+    def probe(self, strengths: Sequence[float], seeds: Sequence[int], **fields: Any) -> SweepSpec:
+        """The sweep of the probe, with other fields. Raises SpecError for what does not fit together."""
+        how = {"solver": "logistic", "steps": 1, "evaluations": 1}
+        return self._spec(PROBE, {**how, "learning_rates": list(strengths), "seeds": list(seeds), **fields})
+
+    def trained(self, arm: str, strength: float, steps: int, **grid: Any) -> SweepSpec:
+        """The sweep of an arm whose output layer starts from the probe of this strength, if it starts from pretrained
+        weights; `grid`: learning rates, seeds, and other fields. Raises SpecError for what does not fit together."""
+        start = {"probe": strength} if models.arm(arm).init == "pretrained" else {}
+        return self._spec(arm, {**RECIPE, **start, "steps": steps, "evaluations": 1, **grid})
+
+    def _spec(self, arm: str, how: Mapping[str, Any]) -> SweepSpec:
+        fields: dict[str, Any] = {"task": self.task, "task_options": dict(self.options), "backbone": self.backbone}
+        fields |= {"arm": arm, "input_init": self.input_init, "extend": 0, "measures": [ANSWERS]}
+        return resolve({**fields, **SAMPLES, **how}, "fpt advise")
 
     @property
     def input_init(self) -> str:
         """With a bias where the model adds no positions: fpt.models.initialise.input_bias says why."""
         groups = models.groups_of(self.backbone, own_table=tasks.own_table(self.task, self.options))
         return "biased" if "input" in groups and "positions" not in groups else "orthogonal"
-
-    def one_run(self, arm: str, compute_type: str) -> SweepSpec:
-        """A sweep of one run and one step, for what is the same at every rate and seed. Raises SpecError as `spec`."""
-        return self.spec(arm, [1e-3], [0], 1, compute_type)
 
 
 def request(
@@ -93,20 +99,21 @@ def request(
     arms: str | None,
     *,
     root: Path,
-    minutes: float = Request.minutes,
-    tolerance: float = Request.tolerance,
     name: str | None = None,
     options: Mapping[str, Any] | None = None,
-    steps: int | None = None,
+    **how: Any,
 ) -> Request:
     """The request of a command given in the working directory; paths in it become relative to the workspace `root`.
 
-    `data`: a folder of images, an npz file, a table, or the name of a task. `arms`: names with commas between them;
-    None: those of NAMES. `options`: of the task, None where one was not given. Raises SpecError for what does not
-    exist, and for minutes and a tolerance that are not finite.
+    `data`: a folder of images, an npz file, a table, or the name of a task. `arms`: names with commas between them, of
+    what trains beside the probe; None: USUAL. `options`: of the task, None where one was not given. `how`: other
+    fields of a Request. Raises SpecError for what does not exist, and for minutes and a tolerance that are not finite.
     """
-    for option, number in {"minutes": minutes, "tolerance": tolerance}.items():
-        if not math.isfinite(number):
+    check_known("metric", how.get("metric", ACCURACY), METRICS, "--metric")
+    if (seeds := how.get("seeds", FEWEST_SEEDS)) < FEWEST_SEEDS:
+        raise SpecError(f"--seeds {seeds}: fewer than {FEWEST_SEEDS} have no interval")
+    for option in ("minutes", "tolerance"):
+        if not math.isfinite(number := how.get(option, 1)):
             raise SpecError(f"--{option} {number}: must be a finite number")
     task = _task_of(data, root)
     known = tasks.entry(task).options
@@ -114,28 +121,11 @@ def request(
     for key in given:
         if key not in known:
             raise SpecError(f"--{key}: {task} has no such option; it has {', '.join(known) or 'none'}")
-    names = [each.strip() for each in arms.split(",")] if arms else list(NAMES)
-    try:
-        entries = [models.arm(each) for each in names]
-    except SpecError as error:
-        raise SpecError(f"--arms: {error} Short names: {', '.join(NAMES)}.") from None
-    chosen = tuple(dict.fromkeys(models.name_of(each.init, each.trainable) for each in entries))
-    if len(chosen) < 2:
-        raise SpecError(f"--arms {arms}: two arms or more are compared; known are {', '.join(NAMES)}, or any arm")
     model = _model_of(backbone, root)
-    if tasks.own_kind(task) == "csv":
+    if "tokenizer" in known:
         given = _reading(task, model, given, root)
-    return Request(
-        title_of(data, name),
-        task,
-        given,
-        model,
-        chosen,
-        minutes=minutes,
-        tolerance=tolerance,
-        named=bool(arms),
-        steps=steps,
-    )
+    chosen = _arms(arms, tasks.own_table(task, given) == tasks.READS)
+    return Request(title_of(data, name), task, given, model, chosen, named=bool(arms), **how)
 
 
 def title_of(data: str, name: str | None) -> str:
@@ -144,6 +134,18 @@ def title_of(data: str, name: str | None) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", title):
         raise SpecError(f"{name or data}: letters a to z, digits, - and _ name a study; give such a name by --name")
     return title
+
+
+def _arms(arms: str | None, own_table: bool) -> tuple[str, ...]:
+    """The names of what trains beside the probe. Raises SpecError for one that there is not."""
+    names = [each.strip() for each in arms.split(",")] if arms else list(USUAL)
+    if own_table:
+        names = [WHOLE if each == "full" else each for each in names]
+    try:
+        entries = [models.arm(each) for each in names if each != "probe"]
+    except SpecError as error:
+        raise SpecError(f"--arms: {error} Short names: {', '.join(NAMES)}.") from None
+    return tuple(dict.fromkeys(models.name_of(each.init, each.trainable) for each in entries))
 
 
 def _task_of(data: str, root: Path) -> str:
@@ -171,17 +173,17 @@ def _model_of(backbone: str, root: Path) -> str:
 
 
 def _reading(task: str, backbone: str, given: Mapping[str, Any], root: Path) -> dict[str, Any]:
-    """The options of a table. Texts are read by the model's own tokenizer where its folder has one and nothing else is
-    asked for; without it, the most `tokens` of a text are its most bytes."""
+    """The options of texts. The model's own tokenizer reads them where it has one and nothing else is asked for, and
+    the mean over the last layer is what is read of it; without it, the most `tokens` of a text are its most bytes."""
     from fpt.tasks.own import holds_texts
 
     path = _inside(root, task)
-    if not path.is_file() or not holds_texts(path, given.get("target", "")):
+    if tasks.own_kind(task) and not (path.is_file() and holds_texts(path, given.get("target", ""))):
         return dict(given)
-    tokenizer_files = tokens.files(_inside(root, backbone)) if hub.path_of(backbone) is not None else []
-    how = given.get("tokenizer", tasks.BY_MODEL if tokenizer_files else tasks.BY_BYTES)
+    own = tokens.files(_inside(root, backbone)) if hub.path_of(backbone) is not None else tokens.identity(backbone)
+    how = given.get("tokenizer", tasks.BY_MODEL if own else tasks.BY_BYTES)
     if how == tasks.BY_MODEL:
-        return {**given, "tokenizer": how}
+        return {"pooling": tasks.MEAN, **given, "tokenizer": how}
     return {"bytes" if name == "tokens" else name: value for name, value in given.items()}
 
 
@@ -195,18 +197,14 @@ def _from(root: Path, path: Path) -> str:
     return Path(os.path.relpath(os.path.realpath(path), os.path.realpath(root))).as_posix()
 
 
-def prepared(wanted: Request, compute_type: str) -> "tuple[Task, dict[str, Template]]":
-    """The task and the model of every arm. What can be refused before training is refused here: data, model, window,
-    memory, and a task that is not a class an example.
-
-    Raises FptError.
-    """
-    first, *others = (wanted.one_run(arm, compute_type) for arm in wanted.arms)
-    task, template = run.prepare(first)
-    if task.predictions != 1 or task.own_table == tasks.PREDICTS:
-        raise SpecError(f"task {wanted.task}: one class an example can be advised on; it has {task.predictions}")
-    found = {first.arm: template}
-    for spec in others:
-        _, found[spec.arm] = run.fitted(spec, task, None)
-        check_room(found[spec.arm], spec.recipe, 1, None)
-    return task, found
+def prepared(spec: SweepSpec, task: "Task | None" = None) -> "tuple[Task, Template]":
+    """The task and the model of a sweep. What can be refused before training is refused here: data, model, window,
+    memory, and a task that is not a class an example. Raises FptError."""
+    if task is None:
+        found = run.prepare(spec)
+        if found[0].predictions != 1 or found[0].own_table == tasks.PREDICTS:
+            raise SpecError(f"task {spec.task}: one class an example can be advised on; it has {found[0].predictions}")
+        return found
+    found = run.fitted(spec, task, None)
+    check_room(found[1], spec.recipe, 1, None)
+    return found

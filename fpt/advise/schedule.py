@@ -1,86 +1,93 @@
-"""How many steps and seeds fit into the time: a few steps of each arm are timed, then the coarse grid says more."""
+"""What fits into the time beside the probe: arms and steps, by the pace of a few steps of each."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fpt.bench.cost import Measurement, seconds_of
-from fpt.errors import SpecError
-from fpt.sweeps.selection import beyond
-from fpt.sweeps.spec import SweepSpec
+from fpt import models
 
-COARSE = (3e-5, 3e-4, 3e-3, 3e-2)  # a decade apart: the fine grid, in half decades, lies around the best
-BELOW, ABOVE = 2, 1  # half decades of the fine grid: longer training wants smaller rates
-PILOT_SEEDS = (900, 901, 902, 903)  # of the coarse grid; the fine one has seeds that chose nothing before
-SEEDS = (16, 8, 4)  # the most of which every run has ENOUGH steps, else the fewest
-ENOUGH, LEAST, LEAST_PILOT = 1000, 50, 20  # steps
+STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0)  # of the probe, scikit-learn's C
+# Half decades of the rate, around what single models of each kind have their best at
+ADAPTED, FROZEN, WHOLE = (3e-4, 1e-3, 3e-3, 1e-2), (1e-3, 3e-3, 1e-2, 3e-2), (3e-5, 1e-4, 3e-4, 1e-3)
+TUNING_SEEDS = (900, 901, 902, 903)  # they choose; fresh ones report
+TUNED_ROWS = 10_000  # training examples of the probes that choose, a seed each; with few examples more seeds choose
+EPOCHS, SHORTEST = 5, 1000  # of a whole training: so many, and at least so many steps
+WHOLE_TUNING = 2  # tuning seeds of a whole training
+LEAST = 50  # steps; fewer tell nothing
+SHARE = 0.85  # of the time that is left is planned: machines are not always as idle as while they were timed
 MOST_STEPS = 50_000
-PILOT_SHARE = 0.2  # of the time that is left after timing
-KEPT_BACK, REPORT = 0.04, 12.0  # a share of the time, and seconds, for the verdict and the page
-OVERHEAD = 14.0  # seconds of a sweep beside its runs: a process, a notebook, imports. The coarse grid measures it
 
 
 @dataclass(frozen=True)
-class Machine:
-    """Where sweeps run: so many at once, each with so many threads; seconds of a sweep beside its runs; and, by arm,
-    seconds that its sweep took over those that were predicted."""
+class Pace:
+    """Seconds of one run: of a step, of an example that is evaluated, and of the probe that it starts from."""
 
-    slots: int
-    threads: int
-    overhead: float = OVERHEAD
-    factors: Mapping[str, float] | None = None
+    step: float
+    example: float
+    start: float = 0.0
 
-    def wall(self, specs: Sequence[SweepSpec], rows: Mapping[str, Measurement]) -> float:
-        """Seconds of all sweeps, the longest first, each on the slot that is free first."""
-        return makespan([self.overhead + self.seconds(spec, rows[spec.arm]) for spec in specs], self.slots)
-
-    def seconds(self, spec: SweepSpec, row: Measurement) -> float:
-        """Of one sweep's runs."""
-        factor = (self.factors or {}).get(spec.arm, 1.0)
-        return factor * seconds_of(spec, row.held, row.seconds, row.evaluation_seconds)
+    def seconds(self, steps: int, examples: int) -> float:
+        """Of a run of so many steps, which evaluates so many examples."""
+        return self.start + steps * self.step + examples * self.example
 
 
-def makespan(seconds: Sequence[float], slots: int) -> float:
-    """When the last of these ends, the longest first, on so many slots."""
-    ends = [0.0] * slots
-    for each in sorted(seconds, reverse=True):
-        ends[ends.index(min(ends))] += each
-    return max(ends)
+@dataclass(frozen=True)
+class Schedule:
+    """The arms that train, the cheapest first, for how many steps, and how many tuning seeds choose their rates."""
+
+    arms: tuple[str, ...]
+    steps: int
+    tuning: int
 
 
-def most_steps(wall: Callable[[int], float], budget: float) -> int:
-    """The most steps, a multiple of 10 where they are many, whose `wall` is within the budget; 0 where none is."""
-    most = bisect_right(range(1, MOST_STEPS + 1), budget, key=wall)
-    return most // 10 * 10 if most >= 100 else most
+def rates_of(arm: str) -> tuple[float, ...]:
+    """The learning rates that are tried of an arm."""
+    groups = models.arm(arm).groups
+    if models.ADAPTER in groups:
+        return ADAPTED
+    return WHOLE if {"attention", "feed_forward"} & {*groups} else FROZEN
 
 
-def with_steps(specs: Sequence[SweepSpec], steps: int, **samples: int) -> list[SweepSpec]:
-    """The sweeps with so many steps, and with other evaluations where `samples` names some."""
-    return [spec.changed(**samples, steps=steps) for spec in specs]
+def probe_seeds(rows: int) -> tuple[int, ...]:
+    """The tuning seeds of probes of so many training examples."""
+    return TUNING_SEEDS[: max(1, min(len(TUNING_SEEDS), TUNED_ROWS // rows))]
 
 
-def fine_rates(best: float) -> tuple[float, ...]:
-    """Half decades around the best rate of the coarse grid."""
-    rates = [best]
-    for _ in range(BELOW):
-        rates.insert(0, beyond(rates, "low"))
-    for _ in range(ABOVE):
-        rates.append(beyond(rates, "high"))
-    return tuple(rates)
+def whole_steps(rows: int, batch: int) -> int:
+    """Steps of a whole training on so many examples."""
+    return max(EPOCHS * -(-rows // batch), SHORTEST)
 
 
-def seeds_and_steps(fit: Callable[[int], int]) -> tuple[int, int]:
-    """How many seeds, and steps: `fit(seeds)` gives the steps that fit. More seeds once every run has enough steps."""
-    for seeds in SEEDS:
-        if (steps := fit(seeds)) >= ENOUGH:
-            return seeds, steps
-    return SEEDS[-1], fit(SEEDS[-1])
+def planned(paces: Mapping[str, Pace], left: float, whole: int, seeds: int, examples: int) -> Schedule:
+    """As many arms as have LEAST steps in `left` seconds, the cheapest first, and as many steps as fit, `whole` at
+    most; then more tuning seeds. `seeds`: fresh ones. `examples`: evaluated of a run."""
+    arms = sorted(paces, key=lambda arm: paces[arm].step)
+
+    def seconds(steps: int, tuning: int) -> float:
+        return sum(cost(arm, paces[arm], steps, tuning, seeds, examples) for arm in arms)
+
+    while arms:
+        fitting = bisect_right(range(1, whole + 1), SHARE * left, key=lambda steps: seconds(steps, 1))
+        if fitting >= min(LEAST, whole):
+            steps = fitting // 10 * 10 if 100 <= fitting < whole else fitting
+            tuning = [count for count in range(1, len(TUNING_SEEDS)) if seconds(steps, count) <= SHARE * left]
+            return Schedule(tuple(arms), steps, max(tuning, default=1))
+        arms.pop()
+    return Schedule((), 0, 0)
 
 
-def check_time(steps: int, needed: float, minutes: float, backbone: str) -> None:
-    """SpecError where fewer than LEAST steps fit. `needed`: seconds of the shortest schedule."""
-    if steps < LEAST:
-        raise SpecError(
-            f"--minutes {minutes:g}: {steps} steps of {backbone} fit, and {LEAST} are the least that tell anything; "
-            f"give about {needed / 60 + 1:.0f} minutes, or a smaller model, fewer arms or shorter data"
-        )
+def cost(arm: str, pace: Pace, steps: int, tuning: int, seeds: int, examples: int) -> float:
+    """Seconds of an arm's tuning runs, so many seeds at each rate, and of its fresh seeds."""
+    return (len(rates_of(arm)) * tuning + seeds) * pace.seconds(steps, examples)
+
+
+def fresh_seeds(seconds: Mapping[str, float], left: float, most: int, fewest: int) -> tuple[list[str], int]:
+    """The arms, the cheapest first, of which so many seeds fit into `left` seconds, and how many do: `most`, or as many
+    as are above `fewest`. `seconds`: of one run of each."""
+    arms = sorted(seconds, key=lambda arm: seconds[arm])
+    while arms:
+        count = min(most, int(SHARE * left / sum(seconds[arm] for arm in arms)))
+        if count >= fewest:
+            return arms, count
+        arms.pop()
+    return [], 0

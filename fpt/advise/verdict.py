@@ -6,49 +6,44 @@ from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
-from scipy import special
 
-from fpt.advise.request import Request
-from fpt.advise.work import read_baselines
+from fpt.advise import metrics
+from fpt.advise.request import PROBE, Request
+from fpt.advise.work import PLAN, chosen, finished_arms, read_baselines, test_answers
 from fpt.bench.step import sweep_cost
 from fpt.errors import DataError
-from fpt.results.arm import TUNED, Arm
-from fpt.results.baselines import LINEAR, MAJORITY
-from fpt.results.cells import paired_difference
-from fpt.results.estimate import PERCENT, Estimate
-from fpt.results.runs import arms_in
-from fpt.results.stats import POINT, SIGNIFICANCE, paired, sampling_noise, seeds_needed
+from fpt.files import read_json
+from fpt.results.arm import COLLAPSE, Arm
+from fpt.results.baselines import MAJORITY
+from fpt.results.estimate import PERCENT, POINTS, Estimate
+from fpt.results.stats import SIGNIFICANCE, mean_of, paired, sampling_noise, seeds_needed
 
-Reason = Literal["nothing", "baseline", "cheapest", "best and cheapest", "clear", "open", "open, more data"]
+Reason = Literal["nothing", "cheapest", "best and cheapest", "clear", "open", "open, more data"]
+UNEVEN = 4  # times as many examples of the commonest class as of the rarest
 
 
 @dataclass(frozen=True)
-class ArmResult:
-    """An arm at its tuned rates. Accuracies in percent with a 95% interval; `usable`: the rates whose validation
-    accuracy is within the tolerance of the best; FLOP of a step and bytes of one run, counted. Where every rate lost
-    a seed, `rate` is None and the arm is compared with no other one."""
+class Candidate:
+    """A baseline, the probe or an arm on fresh seeds. `scores`: of each metric the value and its 95% interval, in
+    percent. `rate`: a strength or rate that tuning seeds chose; `ends`: of the grid, that it is; `seconds` of a run."""
 
-    arm: str
-    letters: str
-    rate: float | None
-    usable: tuple[float, ...]
-    accuracy: float
-    low: float
-    high: float
+    name: str
+    scores: dict[str, tuple[float, float, float]]
     seeds: int
-    flop: int
-    memory: int
-    ends: tuple[str, ...]  # of the grid, that a tuned rate is
-    rising: bool  # from half of the steps to all of them
-    diverged: int
+    rate: float | None = None
+    ends: tuple[str, ...] = ()
+    steps: int = 0
+    seconds: float = math.nan
+    diverged: int = 0
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One arm minus another, in points. `told`: its interval does not hold 0. `needed`: seeds that would find a
-    difference of the tolerance; `settles`: of half of it, so that either 0 or the tolerance is ruled out, whatever the
-    difference is. None: no number up to 1,000."""
+    """One candidate minus another, in points of the metric. `told`: its interval does not hold 0. `needed`: seeds that
+    would find a difference of the tolerance; `settles`: of half of it, so that either 0 or the tolerance is ruled out,
+    whatever the difference is. None: no number up to 1,000."""
 
     first: str
     second: str
@@ -62,8 +57,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What is advised, and why. `advised`: an arm or a baseline, empty where nothing can be told. `other`: what it is
-    compared with; `lost`: points that it may lose against that; `needed`: seeds that would tell."""
+    """What is advised, and why. `advised`: a candidate, empty where nothing can be told. `other`: what it is compared
+    with; `lost`: points that it may lose against that; `needed`: seeds that would tell."""
 
     reason: Reason
     advised: str
@@ -73,27 +68,51 @@ class Recommendation:
 
 
 @dataclass(frozen=True)
+class Further:
+    """An arm whose training is not whole: what a whole one takes in all, in minutes and steps, and what it has gained
+    over the probe by now, in points (nan where it has no results)."""
+
+    arm: str
+    minutes: int
+    steps: int
+    of: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Advice:
     """Everything that is said: the fields of a Recommendation, and what it rests on."""
 
     study: str
     task: str
     backbone: str
-    steps: int
-    seeds: int
+    metric: str
     tolerance: float
-    arms: tuple[ArmResult, ...]
-    baselines: dict[str, float]
+    candidates: tuple[Candidate, ...]
     pairs: tuple[Difference, ...]
     reason: Reason
     advised: str
     other: str
     lost: float
     needed: int | None
-    beats_linear: bool
+    majority: float  # of the metric, in percent
+    uneven: bool
+    commonest: float  # percent of the test examples
+    further: tuple[Further, ...]
     winner: str = ""  # the folder of what was kept
     leaked: int = 0  # examples that may be test and training examples at once
     read: str = ""  # which examples, classes and inputs the data have
+
+    def score(self, name: str) -> float:
+        """Of a candidate, in percent."""
+        return next(each.scores[self.metric][0] for each in self.candidates if each.name == name)
+
+    @property
+    def goal(self) -> float:
+        """What longer training would have to reach: a tolerance above the best of the baselines and the probe."""
+        names = [each.name for each in self.candidates]
+        return self.tolerance + max(map(self.score, names[: names.index(PROBE) + 1]))
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; null for what is not known, or has no bound."""
@@ -109,155 +128,124 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def cells_of(wanted: Request) -> dict[str, Arm]:
-    """The finished sweeps of the study, by arm. Raises DataError where there are fewer than two."""
-    found = {arm.fields["arm"]: arm for arm in arms_in(wanted.study, "own").values()}
-    if len(found) < 2:
-        raise DataError(f"{wanted.study} has results of {len(found)} arms: run fpt advise again")
-    return found
-
-
-def advice(wanted: Request, cells: Mapping[str, Arm]) -> Advice:
-    """What the study of a request says; `cells` are its arms. Raises DataError where all of them lost a seed at every
-    rate."""
-    found = (_arm(name, cell, wanted.tolerance) for name, cell in cells.items())
-    arms = sorted(found, key=lambda arm: (arm.flop, arm.memory))
-    names = [each.arm for each in arms if each.rate is not None]
-    if not names:
-        raise DataError(
-            f"{wanted.study}: every rate of every arm diverged, or lost a seed. Look for huge values in {wanted.task}, "
-            f"or lower learning_rates in {wanted.study}/study.yaml and start again"
-        )
-    compared = [cells[name] for name in names]
-    pairs = [_pair(one, other, cells, wanted.tolerance) for one, other in combinations(names, 2)]
-    seeds = sorted(set.union(*({*cell.values().index} for cell in compared)))
-    by_seed = read_baselines(wanted.study, range(max(seeds) + 1)).loc[seeds]
-    baselines = {str(name): 100 * float(values.mean()) for name, values in by_seed.items()}
-    limit = SIGNIFICANCE / 2 / len(cells)  # one-sided, corrected over arms
-    beaten = {str(name): _beats(compared, values, limit) for name, values in by_seed.items()}
-    recommended = recommendation(arms, pairs, baselines, beaten, wanted.tolerance)
+def advice(wanted: Request) -> Advice:
+    """What the studies of a request say. Raises DataError where the probe has no results yet."""
+    arms = finished_arms(wanted.study)
+    if PROBE not in arms:
+        raise DataError(f"{wanted.study} has no results of the probe: run fpt advise again")
+    trained = sorted((arm for arm in arms if arm != PROBE), key=lambda arm: sweep_cost(arms[arm].spec).flop)
+    answers = {str(name): rows for name, rows in read_baselines(wanted.study).groupby("baseline", sort=False)}
+    answers |= {arm: test_answers(arms[arm]) for arm in [PROBE, *trained]}
+    examples = arms[PROBE].sampled_from
+    majority = answers.pop(MAJORITY)
+    found = [_candidate(name, rows, examples, arms.get(name), wanted) for name, rows in answers.items()]
+    whole = [each for each in found if not each.diverged]
+    pairs = [_pair(one.name, other.name, answers, wanted, examples) for one, other in combinations(whole, 2)]
+    limit = SIGNIFICANCE / 2 / len(whole)  # one-sided, corrected over candidates
+    beaten = any(difference(answers[each.name], majority, wanted.metric, examples).above(0) < limit for each in whole)
+    said = recommendation(whole, pairs, beaten, wanted.metric, wanted.tolerance)
+    counts = majority.drop_duplicates(["seed", "example"])["target"].value_counts()
     return Advice(
         study=wanted.study.name,
         task=wanted.task,
         backbone=wanted.backbone,
-        steps=compared[0].steps,
-        seeds=len(seeds),
+        metric=wanted.metric,
         tolerance=wanted.tolerance,
-        arms=tuple(arms),
-        baselines=baselines,
+        candidates=tuple(found),
         pairs=tuple(pairs),
-        reason=recommended.reason,
-        advised=recommended.advised,
-        other=recommended.other,
-        lost=recommended.lost,
-        needed=recommended.needed,
-        beats_linear=beaten[LINEAR],
+        **vars(said),
+        majority=100 * float(metrics.by_seed(majority, wanted.metric).mean()),
+        uneven=bool(counts.max() > UNEVEN * counts.min()),
+        commonest=100 * float(counts.max() / counts.sum()),
+        further=tuple(_further(wanted, arms, pairs)),
     )
 
 
 def recommendation(
-    arms: Sequence[ArmResult],
-    pairs: Sequence[Difference],
-    baselines: Mapping[str, float],
-    beaten: Mapping[str, bool],
-    tolerance: float,
+    candidates: Sequence[Candidate], pairs: Sequence[Difference], beaten: bool, metric: str, tolerance: float
 ) -> Recommendation:
-    """The cheapest arm whose loss against the best is ruled out above the tolerance, in points. `arms` by cost;
-    `baselines`: accuracies in percent; `beaten`: whether some arm is shown to beat each baseline."""
-    best = most_accurate(arms)
-    if not beaten[MAJORITY]:
+    """The cheapest candidate whose loss against the best is ruled out above the tolerance, in points. `candidates` by
+    cost; `beaten`: whether some candidate is shown to beat naming the commonest class."""
+    if not beaten:
         return Recommendation("nothing", "")
-    simple = max((name for name in baselines if name != MAJORITY), key=lambda name: baselines[name])
-    if baselines[simple] >= best.accuracy and not beaten[simple]:
-        return Recommendation("baseline", simple, best.arm)
-    cheaper = [each for each in arms[: arms.index(best)] if each.rate is not None]
+    best = max(candidates, key=lambda each: each.scores[metric][0])
+    cheaper = list(candidates[: candidates.index(best)])
     if not cheaper:
-        return Recommendation("best and cheapest", best.arm)
-    losses = {each.arm: _loss(each.arm, best.arm, pairs) for each in cheaper}
-    for arm, loss in losses.items():
+        return Recommendation("best and cheapest", best.name)
+    losses = {each.name: _loss(each.name, best.name, pairs) for each in cheaper}
+    for name, loss in losses.items():
         if loss.high <= tolerance:
-            return Recommendation("cheapest", arm, best.arm, max(0.0, loss.high))
-    open_ones = {arm: loss for arm, loss in losses.items() if not loss.told}
+            return Recommendation("cheapest", name, best.name, max(0.0, loss.high))
+    open_ones = {name: loss for name, loss in losses.items() if not loss.told}
     if not open_ones:
-        nearest = min(losses, key=lambda arm: losses[arm].mean)
-        return Recommendation("clear", best.arm, nearest, losses[nearest].mean)
-    arm, loss = next(iter(open_ones.items()))
+        nearest = min(losses, key=lambda name: losses[name].mean)
+        return Recommendation("clear", best.name, nearest, losses[nearest].mean)
+    name, loss = next(iter(open_ones.items()))
     reason: Reason = "open" if loss.settles else "open, more data"
-    return Recommendation(reason, best.arm, arm, loss.high, loss.settles)
+    return Recommendation(reason, best.name, name, loss.high, loss.settles)
 
 
-def most_accurate(arms: Sequence[ArmResult]) -> ArmResult:
-    """The best of the arms that are compared."""
-    return max((each for each in arms if each.rate is not None), key=lambda each: each.accuracy)
-
-
-def _loss(arm: str, best: str, pairs: Sequence[Difference]) -> Difference:
-    """The best arm minus this one."""
-    pair = next(each for each in pairs if {each.first, each.second} == {arm, best})
+def _loss(name: str, best: str, pairs: Sequence[Difference]) -> Difference:
+    """The best candidate minus this one."""
+    pair = next(each for each in pairs if {each.first, each.second} == {name, best})
     if pair.first == best:
         return pair
-    return replace(pair, first=best, second=arm, mean=-pair.mean, low=-pair.high, high=-pair.low)
+    return replace(pair, first=best, second=name, mean=-pair.mean, low=-pair.high, high=-pair.low)
 
 
-def _arm(name: str, cell: Arm, tolerance: float) -> ArmResult:
-    rate = cell.best_rate()
-    level = Estimate(unit=PERCENT) if rate is None else cell.estimate().in_percent
-    means = cell.validation().dropna(axis=1).mean()
-    usable = tuple(float(rate) for rate in means.index[means >= means.max() - tolerance * POINT - 1e-12])
-    cost = sweep_cost(cell.spec)
-    memory = cost.run_bytes + cost.seed_bytes + cost.once_bytes
-    ends, diverged = tuple(sorted(cell.ends())), int(cell.runs["diverged_at"].notna().sum())
-    return ArmResult(
-        arm=name,
-        letters=cell.letters,
+def _candidate(name: str, answers: pd.DataFrame, examples: float, arm: Arm | None, wanted: Request) -> Candidate:
+    scores = {}
+    for metric in metrics.METRICS:
+        values = metrics.by_seed(answers, metric)
+        level = mean_of(values, sampling_noise(float(values.mean()), examples)).scaled(100, PERCENT).within(0, 100)
+        scores[metric] = (level.value, level.low, level.high)
+    seeds = answers["seed"].nunique()
+    if arm is None:
+        return Candidate(name, scores, seeds)
+    tuned, rate = finished_arms(wanted.pilot).get(name), arm.rates[0]
+    grid = tuned.rates if tuned and chosen(wanted, name) == rate else []
+    ends = [end for end, at in (("low", grid[:1]), ("high", grid[-1:])) if rate in at]
+    return Candidate(
+        name,
+        scores,
+        seeds,
         rate=rate,
-        usable=usable,
-        accuracy=level.value,
-        low=level.low,
-        high=level.high,
-        seeds=len(cell.values()),
-        flop=cost.flop,
-        memory=memory,
-        ends=ends,
-        rising=_rising(cell),
-        diverged=diverged,
+        ends=tuple(ends),
+        steps=arm.steps,
+        seconds=float(arm.result["wall_seconds"]) / len(arm.runs),
+        diverged=int(arm.runs["diverged_at"].notna().sum()),
     )
 
 
-def _rising(cell: Arm) -> bool:
-    """Whether the second half of the steps gained, paired by seed. Fewer test examples count before the last budget."""
-    if len(cell.budgets) < 2:
-        return False
-    before = cell.budgets[-2]
-    gain = paired(cell.values(), cell.values(budget=before), without=cell.without() - cell.without(budget=before))
-    return gain.low > 0 or (bool(gain.flips) and gain.value > 0)
+def difference(first: pd.DataFrame, second: pd.DataFrame, metric: str, examples: float) -> Estimate:
+    """One candidate's metric minus another's, paired by seed. The test examples that all seeds draw from, or share, add
+    the noise of those of them on which the two differ, of one at least; where all seeds agree it is all there is."""
+    one, other = (metrics.by_seed(rows, metric) for rows in (first, second))
+    both = first.merge(second, on=["seed", "example"])
+    right = [(both[f"predicted_{side}"] == both[f"target_{side}"]).astype(float) for side in ("x", "y")]
+    noise = max(float(((right[0] - right[1]) ** 2).mean()), 1 / len(both)) / examples
+    collapsed = any(bool((values < values.median() - COLLAPSE).any()) for values in (one, other))
+    found = paired(one, other, collapsed, noise)
+    return found if collapsed or not found.flips else replace(found, flips=(), df=found.n - 1)
 
 
-def _pair(first: str, second: str, cells: Mapping[str, Arm], tolerance: float) -> Difference:
-    test = paired_difference([(cells[first], TUNED, None)], [(cells[second], TUNED, None)])
-    apart = test.in_points
+def _pair(first: str, second: str, answers: Mapping[str, pd.DataFrame], wanted: Request, examples: float) -> Difference:
+    apart = difference(answers[first], answers[second], wanted.metric, examples).scaled(100, POINTS)
     needed, settles = (
         seeds_needed(points, apart.sd, apart.test_variance) if math.isfinite(apart.sd) else None
-        for points in (tolerance, tolerance / 2)
+        for points in (wanted.tolerance, wanted.tolerance / 2)
     )
-    told = not apart.open
-    return Difference(first, second, apart.value, apart.low, apart.high, told, needed, settles)
+    return Difference(first, second, apart.value, apart.low, apart.high, not apart.open, needed, settles)
 
 
-def _beats(cells: Sequence[Arm], baseline: "pd.Series[float]", limit: float) -> bool:
-    """Whether some arm is shown to be above a baseline, on the same test examples, with p below the limit."""
-    return any(is_above(_against(cell, baseline), limit) for cell in cells)
-
-
-def is_above(test: Estimate, limit: float) -> bool:
-    """Whether a difference is shown to be above 0, with p below the limit. Where all seeds agree, sign flips of a few
-    seeds never come so low; the noise of the test examples alone decides then."""
-    if not (test.flips and test.seed_variance == 0 and 2.0**-test.n >= limit):
-        return test.above(0) < limit
-    noise = math.sqrt(test.test_variance or math.ulp(1.0))
-    return test.value > 0 and float(special.ndtr(-test.value / noise)) < limit
-
-
-def _against(cell: Arm, baseline: "pd.Series[float]") -> Estimate:
-    noise = cell.test_noise() + sampling_noise(float(baseline.mean()), cell.sampled_from)
-    return paired(cell.values(), baseline, bool(cell.collapsed().any()), noise, cell.without() - baseline)
+def _further(wanted: Request, arms: Mapping[str, Arm], pairs: Sequence[Difference]) -> list[Further]:
+    """The arms whose training is not whole yet, those first that may still gain most over the probe."""
+    plan = read_json(wanted.pilot / PLAN) or {"needed": {}, "whole": 0}
+    found = []
+    for arm, minutes in plan["needed"].items():
+        steps = arms[arm].steps if arm in arms else 0
+        gain = next((_loss(PROBE, arm, pairs) for each in pairs if {each.first, each.second} == {PROBE, arm}), None)
+        low, high = (gain.low, gain.high) if gain else (math.nan, math.nan)
+        if steps < plan["whole"]:
+            found.append(Further(arm, minutes, steps, plan["whole"], low, high))
+    return sorted(found, key=lambda each: -np.nan_to_num(each.high, nan=math.inf))

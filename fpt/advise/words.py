@@ -1,44 +1,67 @@
 """What is said, a sentence for each outcome. Written by hand; the data choose among them."""
 
+import math
 from typing import TYPE_CHECKING
 
 from fpt import models
+from fpt.advise.request import PROBE
 from fpt.errors import SpecError
-from fpt.results.baselines import LINEAR, MAJORITY
 
 if TYPE_CHECKING:
-    from fpt.advise.verdict import Advice
+    from fpt.advise.verdict import Advice, Further
 
 RECOMMENDED = {
-    "nothing": "Nothing can be told: no arm is shown to beat naming the commonest class ({majority:.1f}%). "
+    "nothing": "Nothing can be told: nothing is shown to beat naming the commonest class ({majority:.1f}%). "
     "Check the labels first.",
-    "baseline": "Use the {advised}: it has {simple:.1f}%, no arm is shown to beat it, and it trains in seconds.",
-    "cheapest": "Choose {advised}: it is cheaper than {other}, and a loss above {tolerance:g} points is ruled out "
-    "(at most {lost:.1f}).",
-    "best and cheapest": "Choose {advised}: no arm is more accurate, and none is cheaper.",
-    "clear": "Choose {advised}: every cheaper arm loses against it, {other} by {lost:.1f} points.",
+    "cheapest": "Use {advised}: it has {score:.1f}%, it is cheaper than {other}, and a loss above {tolerance:g} points "
+    "against that is ruled out (at most {lost:.1f}).",
+    "best and cheapest": "Use {advised}: it has {score:.1f}%, nothing is better, and nothing is cheaper.",
+    "clear": "Use {advised}: it has {score:.1f}%, and everything cheaper loses against it, {other} by {lost:.1f} "
+    "points.",
     "open": "Too close to call: {other} is cheaper than {advised} and may lose up to {lost:.1f} points. {needed} seeds "
-    "would tell a loss of {tolerance:g}. Until then choose {advised}.",
+    "would tell a loss of {tolerance:g} (--seeds). Until then use {advised}, which has {score:.1f}%.",
     "open, more data": "Too close to call: {other} is cheaper than {advised} and may lose up to {lost:.1f} points. "
-    "More seeds alone cannot tell a loss of {tolerance:g} on so few examples. Until then choose {advised}.",
+    "Seeds alone cannot tell a loss of {tolerance:g} on so few examples: more labels would. Until then use {advised}, "
+    "which has {score:.1f}%.",
 }
 NO_BOUND = (
-    "Too close to call: {other} is cheaper than {advised}, and so few seeds give its loss no bound, since some runs "
-    "collapsed or all seeds agree. Six seeds or more would give one. Until then choose {advised}."
+    "Too close to call: {other} is cheaper than {advised}, and so few seeds give its loss no bound, since a run "
+    "collapsed. Six seeds or more would give one (--seeds). Until then use {advised}, which has {score:.1f}%."
 )
-NOT_LINEAR = "No arm is shown to beat the linear classifier ({linear:.1f}%)."
-END = "{arm}: its best rate is an end of the grid. A better one may lie beyond it."
-RISING = "{arm}: accuracy still rose in the second half of the steps. Train longer before you believe this."
-DIVERGED = "{arm}: {count} runs diverged."
-LATE = (
-    "The coarse grid took longer than planned. {steps:,} steps are the fewest that tell anything: they end about "
-    "{minutes:.1f} minutes late."
+UNTRIED = (
+    "{arm} was not tried on fresh seeds: a whole training of {of:,} steps takes about {hours} in all (--minutes "
+    "{minutes}). To be worth that it would have to reach {goal:.1f}%, {tolerance:g} points above what is there "
+    "without it."
+)
+UNFINISHED = (
+    "{arm} has {steps:,} of the {of:,} steps of a whole training, and gains {low:+.1f} to {high:+.1f} points over the "
+    "probe by now. A whole one takes about {hours} in all (--minutes {minutes}). To be worth that it would have to "
+    "reach {goal:.1f}%, {tolerance:g} points above what is there without it."
+)
+UNPROMISING = (
+    "{arm} has {steps:,} of the {of:,} steps of a whole training, and by now gains {high:+.1f} points over the probe "
+    "at most. Only more steps could change that: a whole one takes about {hours} in all (--minutes {minutes})."
+)
+END = "{arm}: {rate:g}, which the tuning seeds chose, is an end of the grid. A better one may lie beyond it."
+DIVERGED = "{arm}: runs diverged, so that it is compared with nothing."
+UNEVEN = (
+    "The classes are uneven: the commonest has {commonest:.0f}% of the test examples, and accuracy may hide that rare "
+    "ones are missed. Read macro F1 and balanced accuracy, or decide by one of them: --metric macro-f1."
 )
 LEAKED = "{count:,} examples repeat another one, and may be in test and in training. They favour what memorises."
+PLANNED = (
+    "{arms}: {steps:,} steps, {epochs:.1f} times through the training examples; first {tuning} tuning seeds at every "
+    "rate"
+)
+NO_TIME = "nothing beside the probe has the steps that tell anything in the time that is left"
+NO_FRESH = "{arms}: {seeds} fresh seeds do not fit into the time that is left; start again with more --minutes"
+STOPPED = "the {minutes:g} minutes are over: what trained is stopped; start again with more --minutes, and it goes on"
 
 
 def label(arm: str) -> str:
-    """An arm as a figure names it; a baseline by its own name."""
+    """The probe, an arm as a figure names it, or a baseline by its own name."""
+    if arm == PROBE:
+        return "the probe"
     try:
         return models.arm(arm).label
     except SpecError:
@@ -48,7 +71,7 @@ def label(arm: str) -> str:
 def recommended(advice: "Advice") -> str:
     """The recommendation with its reason."""
     text = RECOMMENDED[advice.reason]
-    if advice.reason.startswith("open") and advice.lost == float("inf"):
+    if advice.reason.startswith("open") and not math.isfinite(advice.lost):
         text = NO_BOUND
     return text.format(
         advised=label(advice.advised),
@@ -56,17 +79,38 @@ def recommended(advice: "Advice") -> str:
         tolerance=advice.tolerance,
         lost=advice.lost,
         needed=advice.needed,
-        majority=advice.baselines[MAJORITY],
-        simple=advice.baselines.get(advice.advised, 0.0),
+        majority=advice.majority,
+        score=advice.score(advice.advised) if advice.advised else math.nan,
+    )
+
+
+def further(advice: "Advice") -> list[str]:
+    """Of each arm whose training is not whole: what it would take, and what it would have to gain."""
+    return [_further(advice, each) for each in advice.further]
+
+
+def _further(advice: "Advice", each: "Further") -> str:
+    text = UNPROMISING if each.high <= advice.tolerance else UNFINISHED
+    text = text if math.isfinite(each.high) else UNTRIED
+    hours = f"{each.minutes / 60:.1f} hours" if each.minutes >= 90 else f"{each.minutes} minutes"
+    return text.format(
+        arm=label(each.arm),
+        steps=each.steps,
+        of=each.of,
+        low=each.low,
+        high=each.high,
+        hours=hours,
+        minutes=each.minutes,
+        tolerance=advice.tolerance,
+        goal=advice.goal,
     )
 
 
 def warnings(advice: "Advice") -> list[str]:
     """What should make a reader doubt."""
     found = [LEAKED.format(count=advice.leaked)] if advice.leaked else []
-    found += [] if advice.beats_linear else [NOT_LINEAR.format(linear=advice.baselines[LINEAR])]
-    for arm in advice.arms:
-        found += [END.format(arm=label(arm.arm))] if arm.ends else []
-        found += [RISING.format(arm=label(arm.arm))] if arm.rising else []
-        found += [DIVERGED.format(arm=label(arm.arm), count=arm.diverged)] if arm.diverged else []
+    found += [UNEVEN.format(commonest=advice.commonest)] if advice.uneven and advice.metric == "accuracy" else []
+    for each in advice.candidates:
+        found += [END.format(arm=label(each.name), rate=each.rate)] if each.ends else []
+        found += [DIVERGED.format(arm=label(each.name))] if each.diverged else []
     return found

@@ -44,7 +44,6 @@ from fpt.sweeps.engines import local, ray
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.study import Study, load_study
 from fpt.sweeps.words import title
-from fpt.tasks import BRIGHTEST_16, LONGEST_SIDE
 
 FOLDERS = ("FPT_DATA", "FPT_WEIGHTS", tasks.CODE)  # environment variables that name a folder
 
@@ -370,34 +369,36 @@ def advise(
     ],
     backbone: Annotated[str, typer.Option(metavar="NAME", help="A name of fpt models, or hub:FOLDER.")] = "tiny-lm",
     arms: Annotated[
-        str | None, typer.Option(metavar="LIST", help="frozen, lora, full, scratch (default: all that fit the time).")
+        str | None,
+        typer.Option(
+            metavar="LIST", help="What trains after the probe: lora, full, frozen, scratch (default: lora,full)."
+        ),
     ] = None,
     minutes: Annotated[float, typer.Option(min=0.1, max=10_000, help="How long it may take.")] = 10.0,
     target: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of a table: the column of classes.")] = None,
-    tolerance: Annotated[float, typer.Option(min=0.01, max=100, help="Points of accuracy that do not matter.")] = 1.0,
+    tolerance: Annotated[float, typer.Option(min=0.01, max=100, help="Points that do not matter.")] = 1.0,
+    metric: Annotated[
+        str, typer.Option(metavar="NAME", help="What decides: accuracy, macro-f1 or balanced-accuracy.")
+    ] = "accuracy",
+    seeds: Annotated[int, typer.Option(min=3, max=100, help="Fresh ones, that report.")] = 5,
+    batch_size: Annotated[int, typer.Option(min=1, help="Examples of a step.")] = 32,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Of the study, advise-NAME.")] = None,
-    size: Annotated[
-        int | None, typer.Option(min=1, max=LONGEST_SIDE, help="Of images: the side to which they are resized.")
-    ] = None,
-    patch: Annotated[int | None, typer.Option(min=1, help="Pixels of a side, or columns, in a token.")] = None,
-    white: Annotated[
-        int | None, typer.Option(min=1, max=BRIGHTEST_16, help="Of images: white (default: 255; of 16 bits 65535).")
-    ] = None,
-    padded: Annotated[bool, typer.Option("--padded", help="Of sequences in npz: 0 only fills, on the right.")] = False,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(metavar="own|bytes", help="Of texts (default: the model's own, where hub:FOLDER has one)."),
-    ] = None,
-    tokens: Annotated[int | None, typer.Option(min=1, help="Of texts: at most so many of each (default: 128).")] = None,
+    size: options.Size = None,
+    patch: options.Patch = None,
+    white: options.White = None,
+    padded: options.Padded = False,
+    tokenizer: options.Tokenizer = None,
+    pooling: options.Pooling = None,
+    tokens: options.Tokens = None,
     steps: Annotated[int | None, typer.Option(min=50, help="At most so many (default: as many as fit).")] = None,
     as_json: options.AsJson = False,
     root: Root = None,
 ) -> None:
-    """Should you freeze? Train frozen, LoRA and full on your data for some minutes, and say which arm to take and why.
+    """Should you freeze? The probe of your model on your data in minutes, then LoRA and full training, and what to use.
 
-    Texts are read by the tokenizer of --backbone hub:FOLDER and its embeddings, which stay frozen; without a tokenizer
-    there, as bytes. It writes an ordinary study, runs/advise-NAME, that `fpt run` can run again: in the workspace, or
-    where there is none in a new one, ./fpt-advise-NAME. If it was killed, start it again.
+    The probe is logistic regression on features of the frozen model. Texts are read by the model's own tokenizer where
+    it has one, else as bytes. It writes an ordinary study, runs/advise-NAME, that `fpt run` can run again: in the
+    workspace, or where there is none in a new one, ./fpt-advise-NAME. If it was killed, start it again.
     """
     from fpt.advise.report import finished
     from fpt.advise.request import request, title_of
@@ -405,18 +406,19 @@ def advise(
 
     here = root is None and workspace_around(Path.cwd()) is None
     place = Path(f"fpt-advise-{title_of(data, name)}") if here else ledger.workspace(root)
-    of_task = {"target": target, "size": size, "patch": patch, "white": white, "padded": padded or None}
-    of_task |= {"tokenizer": tokenizer, "tokens": tokens}
+    reading = {"target": target, "size": size, "patch": patch, "white": white, "padded": padded or None}
+    reading |= {"tokenizer": tokenizer, "tokens": tokens, "pooling": pooling}
     wanted = request(
-        data, backbone, arms, root=place, minutes=minutes, tolerance=tolerance, name=name, options=of_task, steps=steps
-    )
+        data, backbone, arms, root=place, minutes=minutes, tolerance=tolerance, name=name, options=reading, steps=steps,
+        metric=metric, seeds=seeds, batch_size=batch_size,
+    )  # fmt: skip
     say = _nothing if as_json else log
-    say(f"reading {data}, and building {len(wanted.arms)} arms of {backbone}")
+    say(f"reading {data}")
     if here:
         (place / "runs").mkdir(parents=True, exist_ok=True)
         say(f"there is no workspace here: {place} is one, and all that follows lies in it")
     with contextlib.chdir(place):
-        Work(wanted, say, None if as_json else SweepBars).run()
+        Work(wanted, say).run()
         found = finished(wanted)
     if as_json:
         show_json(found.as_json())

@@ -1,10 +1,13 @@
-"""The options of `fpt compare`, by the name of its argument, and others that several commands have."""
+"""The options of `fpt compare`, those of `fpt advise` that say how data are read, and others that several commands have:
+by the name of the argument."""
 
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from fpt.tasks import BRIGHTEST_16, LONGEST_SIDE
 
 
 class Listable(StrEnum):
@@ -69,3 +72,18 @@ Diverged = Annotated[
 ]
 PageFile = Annotated[Path | None, typer.Option("--page", metavar="FILE", help="Write one HTML page with figures.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Size = Annotated[
+    int | None, typer.Option(min=1, max=LONGEST_SIDE, help="Of images: the side to which they are resized.")
+]
+Patch = Annotated[int | None, typer.Option(min=1, help="Pixels of a side, or columns, in a token.")]
+White = Annotated[
+    int | None, typer.Option(min=1, max=BRIGHTEST_16, help="Of images: white (default: 255; of 16 bits 65535).")
+]
+Padded = Annotated[bool, typer.Option("--padded", help="Of sequences in npz: 0 only fills, on the right.")]
+Tokenizer = Annotated[
+    str | None, typer.Option(metavar="own|bytes", help="Of texts (default: the model's own, where it has one).")
+]
+Pooling = Annotated[
+    str | None, typer.Option(metavar="mean|last", help="Of texts in the model's own tokens (default: mean).")
+]
+Tokens = Annotated[int | None, typer.Option(min=1, help="Of texts: at most so many of each (default: 128).")]

@@ -312,15 +312,15 @@ def leader_text(progress: Mapping[str, Any]) -> str:
 
 
 def advice_screen(advice: "Advice") -> Iterator[Table | str]:
-    """What `fpt advise` says, on one screen: the recommendation, arms, what can be told apart, warnings."""
+    """What `fpt advise` says, on one screen: the recommendation, what it rests on, what would take longer, warnings."""
     from fpt.advise import words
     from fpt.advise.report import arms_frame, pairs_frame
 
     yield f"[bold]{escape(words.recommended(advice))}[/bold]"
-    title = f"{advice.study}: {advice.steps:,} steps, {advice.seeds} seeds, each arm at its own rate"
-    frames = {title: arms_frame(advice), "what can be told apart (points, 95% intervals)": pairs_frame(advice)}
-    for title, frame in frames.items():
-        yield table_of(title, before_numbers(*frame.columns), frame.itertuples(index=False, name=None))
+    frames = {f"{advice.study}: fresh seeds": arms_frame(advice), "what can be told apart": pairs_frame(advice)}
+    for heading, frame in frames.items():
+        yield table_of(heading, before_numbers(*frame.columns), frame.itertuples(index=False, name=None))
+    yield from map(escape, words.further(advice))
     for line in words.warnings(advice):
         yield f"[yellow]warning:[/yellow] {escape(line)}"
     yield escape(f"kept: {advice.winner}; README.md there says how to load it")

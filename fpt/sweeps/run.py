@@ -201,13 +201,15 @@ def run_sweep(
     folder: Path | str | None = None,
     data_dir: str | Path | None = None,
     prepared: "tuple[Task, Template] | None" = None,
+    watch: Callable[[int, int], None] | None = None,
 ) -> Result:
     """Train the grid, extend it until no tuned rate is its end, write the folder (a fresh temporary one if None).
 
-    prepared: what `prepare` returned for this spec, to load nothing twice. A folder that is done is read, not trained
-    again; one left unfinished goes on from its last checkpoint. Raises LockedError if another process still writes it,
-    or if it holds another spec; SpecError for what was prepared for another spec; DataError where your own data changed
-    since they were read.
+    prepared: what `prepare` returned for this spec, to load nothing twice. watch(run_steps, of_all) is called while a
+    fleet trains; what it raises ends the call, and the same call goes on later. A folder that is done is read, not
+    trained again; one left unfinished goes on from its last checkpoint. Raises LockedError if another process still
+    writes it, or if it holds another spec; SpecError for what was prepared for another spec; DataError where your
+    own data changed since they were read.
     """
     study = None if folder is None else Path(folder).parent
     if prepared:
@@ -220,7 +222,7 @@ def run_sweep(
         task, template = prepared or prepare(spec, data_dir, study=study)
         with ledger.hold(folder / ledger.LOCK, spec):
             # another process may have finished it meanwhile
-            info = ledger.read_result(folder, spec) or _train(spec, folder, task, template)
+            info = ledger.read_result(folder, spec) or _train(spec, folder, task, template, watch)
             _clean(folder)
     elif (folder / CHECKPOINTS).exists() or (folder / ledger.PROGRESS).exists():
         with ledger.hold(folder / ledger.LOCK, spec):  # its process was killed after the result
@@ -270,7 +272,9 @@ def _clean(folder: Path) -> None:
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
 
 
-def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") -> dict[str, Any]:
+def _train(
+    spec: SweepSpec, folder: Path, task: "Task", template: "Template", watch: Callable[[int, int], None] | None
+) -> dict[str, Any]:
     """The grid and its extensions, and their files; result.json, whose content it returns, is the last one."""
     start, checkpoints = Start(folder), folder / CHECKPOINTS
     fleets: list[FleetResult] = []
@@ -282,7 +286,7 @@ def _train(spec: SweepSpec, folder: Path, task: "Task", template: "Template") ->
                     task, template, recipe, rates, spec.seeds,
                     asked=spec.measures,
                     keep=(spec.seeds[0], checkpoints) if spec.keeps else None,
-                    progress=_progress(spec, folder, fleets, rates, start),
+                    progress=_progress(spec, folder, fleets, rates, start, watch),
                     checkpoints=checkpoints / str(len(fleets)),
                 )
             )  # fmt: skip
@@ -371,7 +375,12 @@ def keep(spec: SweepSpec, template: "Template", file: Path, folder: Path) -> Non
 
 
 def _progress(
-    spec: SweepSpec, folder: Path, before: "Sequence[FleetResult]", rates: Sequence[float], start: Start
+    spec: SweepSpec,
+    folder: Path,
+    before: "Sequence[FleetResult]",
+    rates: Sequence[float],
+    start: Start,
+    watch: Callable[[int, int], None] | None,
 ) -> Callable[[int, int, "Leader | None"], None]:
     """A callback that keeps progress.json up to date, counted in run-steps; an extension adds to the total."""
     runs, done_before = len(rates) * len(spec.seeds), sum(len(fleet.runs) for fleet in before)
@@ -387,6 +396,8 @@ def _progress(
         known = {"started_utc": start.started_utc, "asked": start.asked, "seconds": round(start.seconds, 1)}
         known |= {"leader": leader}
         write_json(folder / ledger.PROGRESS, content | counts | known)
+        if watch:
+            watch(run_steps, of_all)
 
     write(0, spec.steps)
     return write

@@ -165,7 +165,9 @@ TASKS: dict[str, Entry] = {
     FOLDER: Entry("folders:folder", "Your own images", options={"size": 32, "patch": 4, "white": 0}),
     CSV: Entry(
         "own:table", "Your own table",
-        options={"target": "", "patch": 1, "bytes": 128, "tokenizer": BY_BYTES, "tokens": 128},
+        options={
+            "target": "", "patch": 1, "bytes": 128, "tokenizer": BY_BYTES, "tokens": 128, "pooling": LAST,
+        },
     ),
 }  # fmt: skip
 

@@ -18,7 +18,7 @@ from fpt.tasks.arrays import sixths
 from fpt.tasks.files import PARTS, Array, brightness, check_bright, examples, own_card
 from fpt.tasks.images import image_task
 from fpt.tasks.pixels import Pixels
-from fpt.tasks.tables import few, shown
+from fpt.tasks.tables import counted, few
 from fpt.tasks.task import Task
 
 LEAST = 3  # images of a class; a seed may still draw none of them for one of its three parts
@@ -213,13 +213,13 @@ def _pixels(file: Path, size: int, gray: bool, white: int) -> Array:
 
 def _read(path: Path, parts: Sequence[str], classes: list[str], files: list[Labelled]) -> str:
     """How many images of each class there are, and what in the folder is not read."""
-    counted = []
+    said = []
     for part, found in zip(parts, files, strict=True):
         each = Counter(label for _, label in found)
-        of_classes = few(f"{shown(name)} {each[label]:,}" for label, name in enumerate(classes))
+        of_classes = counted(classes, [each[label] for label in range(len(classes))])
         where = f"{part}/: " if part else ""
-        counted.append(f"{where}{len(found):,} images in {len(classes):,} classes ({of_classes})")
-    return "; ".join([*counted, *_left_out(path, parts, {file for part in files for file, _ in part})])
+        said.append(f"{where}{len(found):,} images in {of_classes}")
+    return "; ".join([*said, *_left_out(path, parts, {file for part in files for file, _ in part})])
 
 
 def _left_out(path: Path, parts: Sequence[str], read: set[Path]) -> list[str]:

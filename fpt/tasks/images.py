@@ -13,7 +13,7 @@ from fpt.tasks import NPZ, refuse_unused
 from fpt.tasks.arrays import Examples, Finite, digest, hold_out, hold_out_equally, last_rows, sixths, symbols
 from fpt.tasks.files import PARTS, Array, cifar10_arrays, mnist_arrays, own_card, read_npz, tensors
 from fpt.tasks.pixels import Pixels
-from fpt.tasks.tables import few
+from fpt.tasks.tables import counted
 from fpt.tasks.task import Task
 
 # CIFAR-10's channels, as the released code has them
@@ -136,8 +136,7 @@ def _read(what: str, train: Examples, official: Sequence[Examples]) -> str:
     """What arrays of your own hold, in words."""
     tested = f", {len(official[0]):,} test" if official else ""
     counts = train.targets[:, 0].bincount().tolist()
-    of_classes = few(f"{label}: {count:,}" for label, count in enumerate(counts))
-    return f"{len(train):,} training{tested} {what}, {len(counts):,} classes ({of_classes})"
+    return f"{len(train):,} training{tested} {what}, {counted(range(len(counts)), counts)}"
 
 
 def _check_padding(parts: dict[str, Examples], path: Path) -> None:

@@ -123,6 +123,7 @@ def _task(
             **card,
             "classes": len(classes),
             "by_length": True,
+            "texts": tuple(text for text, _ in pairs),
             "read": f"{len(pairs):,} texts, {len(classes)} classes ({few(classes)}); {used}",
         },
     )

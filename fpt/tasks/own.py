@@ -15,16 +15,17 @@ from torch import Generator, Tensor
 
 from fpt.errors import DataError, SpecError, unknown
 from fpt.files import sha256
-from fpt.tasks import CSV, refuse_unused
+from fpt.tasks import CSV, Pooling, refuse_unused
 from fpt.tasks.arrays import Examples, sixths
 from fpt.tasks.files import own_card
-from fpt.tasks.tables import FEW, MISSING, few, read_table, shown
+from fpt.tasks.tables import FEW, MISSING, counted, few, read_table, shown
 from fpt.tasks.task import Task
 from fpt.tasks.texts import Reader, read_texts, text_task
 
 TARGETS = ("target", "label", "class", "y")  # columns that are taken for the target
 LEAST = 3  # examples of a class; a seed may still draw none of them for one of its three parts
 MOST_CLASSES = 1000  # a target with more values, most of them once, is a number to predict, not a class
+MOST_NUMBERS = 30  # different numbers of a target that are classes, unless they count classes: 0, 1, 2 and so on
 TINY = float(np.finfo(float).tiny)  # smaller numbers have fewer digits
 IDENTITY = {"id", "ids", "idx", "index", "uid", "rowid", "unnamed", "key"}  # first or last word of a column's name
 RISING = 10  # rows that are in the order of a measurement by chance once in a million tables
@@ -55,6 +56,7 @@ def table(
     bytes: int,
     tokenizer: str,
     tokens: int,
+    pooling: Pooling,
     reader: Reader | None = None,
 ) -> Task:
     """A table, one row an example: CSV, TSV or parquet. `target` names the column of classes ("": one that is called
@@ -64,27 +66,31 @@ def table(
     columns and columns of text are left out, and `Task.read` says so. A table whose only other column is text is a
     task of texts: at most so many of their `bytes`, cut at the end. With `tokenizer` own, at most so many `tokens` of
     the tokenizer of the model, which is the `reader`, and the model's own table of embeddings is the input layer.
+    Texts pass in batches of like length; `pooling` of a model's last layer is as of a Task.
 
     Raises DataError naming the column for missing values, a target that is no class, a class with too few rows, columns
-    of one name, one that numbers the rows, one of numbers with cells that are none, texts beside numbers, and a table
-    without rows or usable columns; SpecError for an option that would change nothing.
+    of one name, one that numbers the rows, one that is the target under another name, one of numbers with cells that
+    are none, texts beside numbers, and a table without rows or usable columns; SpecError for an option that
+    would change nothing.
     """
     frame = _read(path)
     name, how = _target(frame, target, path)
     labels, classes = _labels(frame[name], path)
     numeric, text = _inputs(frame, name, path)
-    what = f"{len(frame):,} rows, {len(classes):,} classes ({few(classes)}) of column {shown(name)}{how}"
+    _check_copies(numeric, labels, name, path)
+    counts = torch.bincount(labels[:, 0], minlength=len(classes)).tolist()
+    what = f"{len(frame):,} rows, {counted(classes, counts)} of column {shown(name)}{how}"
     card = own_card(path, sha256(path)) | {"classes": len(classes)}
     if not _is_texts(numeric, text):
-        refuse_unused(CSV, {"tokenizer": tokenizer, "tokens": tokens, "bytes": bytes}, f"{path} is no table of texts")
+        of_texts = {"tokenizer": tokenizer, "tokens": tokens, "bytes": bytes, "pooling": pooling}
+        refuse_unused(CSV, of_texts, f"{path} is no table of texts")
         return _of_numbers(*_numbers(numeric, text, path), text, labels, what, patch, card)
     refuse_unused(CSV, {"patch": patch}, f"{path} holds texts, and it is an option of columns of numbers")
     column = frame[text[0]]
     card["read"] = f"{what}; input: the texts of column {shown(column.name)}"
-    read = read_texts(
-        CSV, _strings(column, path), f"column {column.name} of {path}", tokens=tokens, bytes=bytes, reader=reader
-    )
-    return text_task(read, labels, sixths, card)
+    texts = _strings(column, path)
+    read = read_texts(CSV, texts, f"column {column.name} of {path}", tokens=tokens, bytes=bytes, reader=reader)
+    return text_task(read, labels, sixths, {**card, "pooling": pooling, "by_length": True, "texts": tuple(texts)})
 
 
 def holds_texts(path: Path, target: str) -> bool:
@@ -141,11 +147,11 @@ def _labels(column: "pd.Series[Any]", path: Path) -> tuple[Tensor, list[Any]]:
         raise DataError(f"{path}: column {column.name} holds lists; needed is one class a row.")
     counts = column.value_counts()
     counts = counts[counts > 0]  # parquet may list classes that no row has
-    continuous = pd.api.types.is_float_dtype(column) and bool((column % 1 != 0).any())
-    if continuous or len(counts) > min(MOST_CLASSES, len(column) // 2):
+    if _is_measured(column, len(counts)) or len(counts) > min(MOST_CLASSES, len(column) // 2):
         raise DataError(
-            f"{path}: column {column.name} has {len(counts):,} different values in {len(column):,} rows: a number to "
-            "predict, not a class. Cut it into classes first."
+            f"{path}: column {column.name} has {len(counts):,} different values in {len(column):,} rows: numbers to "
+            "predict, not classes. Cut them into classes first, as pandas.qcut(column, 4) does into four of equal "
+            "size; if they are codes of classes, put a letter before each."
         )
     if len(counts) < 2:
         raise DataError(f"{path}: column {column.name} has the class {counts.index[0]} alone; needed are two or more.")
@@ -157,6 +163,27 @@ def _labels(column: "pd.Series[Any]", path: Path) -> tuple[Tensor, list[Any]]:
     classes = sorted(counts.index, key=str)
     codes = pd.Categorical(column, categories=classes).codes.astype(np.int64)
     return torch.from_numpy(codes)[:, None], classes
+
+
+def _is_measured(column: "pd.Series[Any]", values: int) -> bool:
+    """Whether a target is a number to predict: not whole, or of many values that do not count classes."""
+    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        return False
+    counts_classes = column.min() in (0, 1) and column.max() - column.min() + 1 == values
+    return bool((column % 1 != 0).any()) or (values > MOST_NUMBERS and not counts_classes)
+
+
+def _check_copies(numeric: pd.DataFrame, labels: Tensor, target: str, path: Path) -> None:
+    """DataError for a column of numbers whose values go one to one with the classes: the target under another name."""
+    classes = labels[:, 0].numpy()
+    for name in numeric:
+        values = pd.factorize(numeric[name])[0]
+        pairs = len(np.unique(np.stack([values, classes]), axis=1).T)
+        if pairs == len(np.unique(values)) == len(np.unique(classes)):
+            raise DataError(
+                f"{path}: column {shown(name)} goes one to one with the classes of column {shown(target)} in every "
+                "row, so that it gives the answer away; take it out."
+            )
 
 
 def _numbers(numeric: pd.DataFrame, text: list[str], path: Path) -> tuple[pd.DataFrame, list[str]]:

@@ -182,6 +182,13 @@ def few(names: Iterable[object]) -> str:
     return ", ".join(map(shown, every[:FEW])) + more
 
 
+def counted(classes: Sequence[object], counts: Sequence[int]) -> str:
+    """How many classes, and how many examples each of the first has; of the rest, between which numbers all lie."""
+    first = ", ".join(f"{shown(name)}: {count:,}" for name, count in list(zip(classes, counts, strict=True))[:FEW])
+    more = f" and {len(classes) - FEW:,} more, of {min(counts):,} to {max(counts):,}" if len(classes) > FEW else ""
+    return f"{len(classes):,} classes ({first}{more})"
+
+
 def shown(name: object) -> str:
     """A name as it is printed: long ones cut, and what is no letter of a line, or no UTF-8, as its escape."""
     text = str(name)

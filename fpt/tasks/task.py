@@ -29,7 +29,8 @@ class Task:
     stream). relevant: which tokens each read-out position needs, (n, readout, tokens), where that is known. read:
     of your own data in one line: how many examples, which classes, what is an input and what is left out.
     by_length: a batch holds sequences of like length, and is cut to the longest of them, so that little is computed
-    for padding; the batches of two seeds have different lengths then.
+    for padding; the batches of two seeds have different lengths then. texts: of a task of texts, as they were read:
+    those of the training examples, then those of an official test set.
     """
 
     data: Finite | Draw
@@ -50,10 +51,13 @@ class Task:
     by_length: bool = False
     relevant: Callable[[Examples], Tensor] | None = None
     read: str = ""
+    texts: tuple[str, ...] = field(default=(), repr=False)
     name: str = ""
     variant: str = "paper"
     options: Mapping[str, Any] = field(default_factory=dict)
     title: str = ""
+    # Features of its examples by what made them (fpt.training.features): another task begins without any.
+    features: dict[Any, Finite] = field(default_factory=dict, init=False, repr=False)
 
     def __repr__(self) -> str:
         symbols = f"{self.vocabulary} symbols" if self.vocabulary else f"{self.width} features"

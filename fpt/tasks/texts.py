@@ -1,4 +1,4 @@
-"""Texts as symbols: their bytes, or the tokens of a model's own tokenizer; and texts again."""
+"""Texts as symbols: their bytes, or the tokens of a model's own tokenizer."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,11 +54,6 @@ def read_bytes(texts: Sequence[str], most: int) -> Read:
     encoded = [text.encode() for text in texts]
     rows = [np.frombuffer(each[:most], np.uint8).astype(np.int64) + 1 for each in encoded]
     return Read(rows, [len(each) for each in encoded], PADDED_BYTES, "bytes of UTF-8", "bytes")
-
-
-def texts_of(examples: Examples) -> list[str]:
-    """The texts again, as far as `read_bytes` kept them; half a letter at a cut is shown as U+FFFD."""
-    return [bytes(symbol - 1 for symbol in row if symbol).decode(errors="replace") for row in examples.inputs.tolist()]
 
 
 def text_task(read: Read, labels: Tensor, divide: Callable[[Examples], Finite], card: Mapping[str, Any]) -> Task:

@@ -8,13 +8,15 @@ of its own, and the start of arms that train more.
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fpt.errors import SpecError
+from fpt.models.arms import ADAPTER
 from fpt.models.template import Template
 from fpt.tasks.arrays import Examples, Finite
 from fpt.tasks.task import FiniteSplit, Task
@@ -23,6 +25,7 @@ from fpt.training.evaluate import TOKENS_AT_ONCE, observed
 from fpt.training.fleet import Fleet
 from fpt.training.recipe import Recipe
 
+NEVER = -100.0  # the bias of a class without a training example
 MOST_ITERATIONS = 2_000  # of logistic regression: some hundreds are enough
 
 
@@ -94,14 +97,15 @@ def fleet(
         if recipe.probe is not None:
             start_from_probe(made, recipe.probe)
         return made
-    of_seeds = features_of(task, template, recipe, seeds, device)
+    of_seeds = features_of(Fleet(task, template, recipe, [1.0], seeds[:1], device), seeds)
     changed = {
         "encode": lambda features, generator=None: features,
         "width": template.width,
         "vocabulary": None,
         "by_length": False,
     }
-    features = FeatureTask(**{**vars(task), **changed, "tokens": task.readout}, of_seeds=of_seeds)
+    kept = {each.name: getattr(task, each.name) for each in fields(task) if each.init}
+    features = FeatureTask(**{**kept, **changed, "tokens": task.readout}, of_seeds=of_seeds)
     head: Any = copy(template)
     head.task, head.module, head.initialise = features, OutputLayer(template), template.initialise
     head.shapes = {name: template.shapes[name] for name in template.trainable}
@@ -109,23 +113,24 @@ def fleet(
     return kind(features, head, recipe, rates, seeds, device)
 
 
-def features_of(
-    task: Task, template: Template, recipe: Recipe, seeds: Sequence[int], device: torch.device
-) -> dict[int, Finite]:
-    """By seed, the data with features in the place of inputs: computed once where no seed draws what makes them."""
-    drawn = [template.initialise(seed) for seed in seeds[:2]]
-    frozen = template.shapes.keys() - {*template.trainable}
-    alike = all(one[name] is drawn[0][name] for one in drawn for name in frozen)  # pretrained tensors are one object
-    found: dict[int, Finite] = {}
-    for seed in seeds[:1] if alike else seeds:
-        one = Fleet(task, template, recipe, [1.0], [seed], device)
-        found[seed] = cached(one, {**one.shared, **{name: value[0] for name, value in one.per_seed.items()}})
-    return found if len(found) == len(seeds) else dict.fromkeys(seeds, found[seeds[0]])
+def features_of(fleet: Fleet, seeds: Sequence[int]) -> dict[int, Finite]:
+    """By seed, the data of a fleet with features of its model as it starts in the place of inputs: computed once where
+    no seed draws what makes them, and then kept with the task, since every arm starts from the same ones."""
+    task, template = fleet.task, fleet.template
+    drawn = [template.initialise(seed) for seed in (seeds[0], seeds[0] + 1)]
+    below = [name for name, group in template.groups.items() if group not in ("output", ADAPTER)]  # adapters add 0
+    zeros = template.adapters is None or template.adapters.zero == "B"
+    key = (template.backbone, repr(template.options), template.init, template.weights, fleet.compute_type, fleet.device)
+    alike = zeros and all(drawn[0][name] is drawn[1][name] for name in below)  # pretrained tensors are one object
+    if alike and key not in task.features:
+        task.features[key] = cached(fleet, drawn[0])
+    return {seed: task.features[key] if alike else cached(fleet, template.initialise(seed)) for seed in seeds}
 
 
 def cached(fleet: Fleet, weights: dict[str, Tensor]) -> Finite:
     """The data of a fleet, features of a model with these weights in the place of inputs."""
     data: Any = fleet.task.data
+    weights = {name: value.to(fleet.device, fleet._kind(name)) for name, value in weights.items()}
     size, layer = max(1, TOKENS_AT_ONCE // fleet.task.tokens), fleet.module.output_layer
 
     def of(examples: Examples) -> Examples:
@@ -159,9 +164,10 @@ class Probes(Fleet):
 def start_from_probe(fleet: Fleet, strength: float) -> None:
     """The output layer of every run starts from its seed's probe: on features of the model as it starts, so that only
     what lies below differs from the probe."""
+    of_seeds = features_of(fleet, fleet.seeds)
     for number, seed in enumerate(fleet.seeds):
         weights = {name: value.to(fleet.device) for name, value in fleet.template.initialise(seed).items()}
-        split = FiniteSplit(cached(fleet, weights), seed)
+        split = FiniteSplit(of_seeds[seed], seed)
         head = probe_of(split.source[split.rows], fleet.task.classes, strength)
         of_seed = slice(number * len(fleet.rates), (number + 1) * len(fleet.rates))
         fleet.parameters[of_seed] = fleet._row(weights | head).to(fleet.device)
@@ -175,10 +181,16 @@ def probe_of(train: Examples, classes: int, strength: float) -> dict[str, Tensor
 
     scaler = StandardScaler()
     x = scaler.fit_transform(train.inputs[:, 0].double().cpu().numpy())
-    fitted = LogisticRegression(C=strength, max_iter=MOST_ITERATIONS).fit(x, train.targets[:, 0].cpu().numpy())
-    weight, bias = torch.from_numpy(fitted.coef_), torch.from_numpy(fitted.intercept_)
-    if classes == 2:  # one row, of the second class against the first
-        weight, bias = torch.cat([-weight, weight]) / 2, torch.cat([-bias, bias]) / 2
+    y = train.targets[:, 0].cpu().numpy()
+    weight, bias = torch.zeros(classes, x.shape[1], dtype=torch.float64), torch.full((classes,), NEVER).double()
+    seen = np.unique(y)  # a seed may hold out all examples of a rare class: the probe never names it
+    bias[seen] = 0.0
+    if len(seen) > 1:
+        fitted = LogisticRegression(C=strength, max_iter=MOST_ITERATIONS).fit(x, y)
+        found, start = torch.from_numpy(fitted.coef_), torch.from_numpy(fitted.intercept_)
+        if len(seen) == 2:  # one row, of the second class against the first
+            found, start = torch.cat([-found, found]) / 2, torch.cat([-start, start]) / 2
+        weight[seen], bias[seen] = found, start
     weight = weight / torch.from_numpy(scaler.scale_)
     bias = bias - weight @ torch.from_numpy(scaler.mean_)
     return {"output_layer.weight": weight.float(), "output_layer.bias": bias.float()}

@@ -8,7 +8,7 @@ import pytest
 
 from fpt.advise import work
 from fpt.advise.request import Request, prepared, request
-from fpt.tasks import BY_MODEL
+from fpt.tasks import BY_MODEL, MEAN
 
 from .conftest import table
 
@@ -28,19 +28,24 @@ def asked(place: Path, data: str = "texts.csv", backbone: str = MODEL, **options
 
 
 def said(wanted: Request) -> str:
-    task, _ = prepared(wanted, "float32")
+    task, _ = prepared(wanted.probe([1.0], [0], batch_size=1))
     return "; ".join(work.reading(task, wanted.backbone))
 
 
 def test_a_folder_with_a_tokenizer_reads_texts_by_it(place: Path, model: Path) -> None:
     wanted = asked(place, tokens=9)
-    assert wanted.options == {"tokenizer": BY_MODEL, "tokens": 9}
-    task, templates = prepared(wanted, "float32")
+    assert wanted.options == {"tokenizer": BY_MODEL, "tokens": 9, "pooling": MEAN}
+    task, _ = prepared(wanted.probe([1.0], [0], batch_size=1))
     line = "; ".join(work.reading(task, wanted.backbone))
-    for words in (f"9 tokens: {task.scaling.removeprefix('none: ')}", "padded", "frozen"):
+    for words in (f"9 tokens: {task.scaling.removeprefix('none: ')}", "padded", "mean"):
         assert words in line
-    trained = {group for template in templates.values() for group in template.trainable_groups}
-    assert trained == {"output", "layer_norm", "attention", "feed_forward"}
+    assert wanted.arms == ("frozen-pretrained", "whole-pretrained", "unfrozen-random")  # the embeddings train, too
+
+
+def test_a_model_of_the_catalogue_with_a_tokenizer_reads_texts_by_it(place: Path, model: Path) -> None:
+    assert asked(place, backbone="minilm").options == {"tokenizer": BY_MODEL, "pooling": MEAN}
+    assert asked(place, backbone="minilm", pooling="last").options["pooling"] == "last"
+    assert asked(place, data="banking77", backbone="minilm").options["tokenizer"] == BY_MODEL
 
 
 def test_one_without_reads_bytes_and_says_why(place: Path, model: Path) -> None:
@@ -76,4 +81,4 @@ def test_paths_are_those_of_the_place_in_which_the_command_is_given(
     monkeypatch.chdir("inside")
     wanted = asked(place, backbone="hub:../model")
     assert (wanted.task, wanted.backbone) == ("csv:inside/texts.csv", MODEL)
-    assert wanted.options == {"tokenizer": BY_MODEL}
+    assert wanted.options == {"tokenizer": BY_MODEL, "pooling": MEAN}

@@ -2,7 +2,7 @@
 
 import math
 import shutil
-from collections.abc import Sequence
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,357 +10,172 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import synthetic
 
-from fpt.advise import schedule, work
-from fpt.advise.baselines import SECONDS, TREES, baselines
-from fpt.advise.request import Request, request
-from fpt.advise.schedule import Machine
-from fpt.advise.verdict import advice, cells_of
-from fpt.advise.work import Work, read_baselines, read_timing, retimed
-from fpt.bench.cost import Measurement
+from fpt import models
+from fpt.advise import work
+from fpt.advise.request import PROBE, prepared, request
+from fpt.advise.verdict import advice
+from fpt.advise.work import Work, finished_arms
 from fpt.errors import DataError, SpecError
-from fpt.files import read_json, write_json
 from fpt.models import load_task
-from fpt.results.baselines import LINEAR, MAJORITY
-from fpt.results.runs import arms_in
 from fpt.sweeps import SweepSpec, load_study
-from fpt.sweeps.ledger import sweep_state
 
-from .conftest import request_of, row, table, timed
-
-
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Small grids, made-up timings and made-up results; what was called."""
-    found: list[str] = []
-
-    def noted(specs: Sequence[SweepSpec], threads: int, compiled: bool = False) -> dict[str, Measurement]:
-        found.append("timed compiled" if compiled else "timed")
-        return timed(specs, threads)
-
-    def train(study: Path, threads: int, bars: Any) -> None:
-        found.append(study.name)
-        for spec in load_study(study).sweeps:
-            synthetic.write(spec, study / spec.folder_name, wall_seconds=0.01)
-
-    monkeypatch.setattr(work, "timed", noted)
-    monkeypatch.setattr(work, "train", train)
-    monkeypatch.setattr(work, "product_rate", lambda compute_type: 1e15)
-    monkeypatch.setattr(work, "COARSE", (3e-3, 3e-2))
-    monkeypatch.setattr(schedule, "SEEDS", (4,))
-    monkeypatch.setattr(schedule, "LEAST", 4)
-    monkeypatch.setattr(schedule, "LEAST_PILOT", 4)
-    return found
+from .conftest import carried_out, request_of, table
 
 
-def begin(wanted: Request) -> list[str]:
-    said: list[str] = []
-    Work(wanted, said.append).run()
-    return said
+def place_of(said: list[str], words: str) -> int:
+    return next(number for number, line in enumerate(said) if words in line)
 
 
-def test_the_numbers_to_beat_come_first_then_the_coarse_grid_then_the_fine_one(place: Path, calls: list[str]) -> None:
+def test_what_was_read_then_baselines_then_the_probe_then_what_trains_longer(place: Path) -> None:
     table(place / "mine.csv")
-    wanted = request_of(place, arms="frozen,full", steps=4)
-    said = begin(wanted)
-    assert calls == ["timed", "advise-mine-pilot", "advise-mine"]
-    assert "240 rows, 2 classes (0, 1) of column label" in said[0]  # what was read, and how
-    assert "standardised" in said[1]
-    for study in (wanted.study, wanted.pilot):
-        assert f"# {said[0]}" in (study / "study.yaml").read_text().splitlines()
-    assert said[2].startswith("majority class")
-    pilot, fine = load_study(wanted.pilot), load_study(wanted.study)
-    assert all(sweep_state(spec, fine.folder).state == "done" for spec in fine.sweeps)
-    best = {each.fields["arm"]: each.best_rate() for each in arms_in(pilot, "own").values()}
-    assert all(best[spec.arm] in spec.learning_rates for spec in fine.sweeps)
-    assert not set(pilot.sweeps[0].seeds) & set(fine.sweeps[0].seeds)
-    calls.clear()
+    wanted = request_of(place)
+    said = carried_out(wanted)
+    assert "240 rows, 2 classes (0: 120, 1: 120) of column label" in said[0]
+    order = [place_of(said, words) for words in ("linear classifier: ", "the probe: ", "4 steps", "3 fresh seeds")]
+    assert order == sorted(order)
+    pilot, study = load_study(wanted.pilot), load_study(wanted.study)
+    for folder in (wanted.pilot, wanted.study):
+        assert f"# {said[0]}" in (folder / "study.yaml").read_text().splitlines()
+    assert [spec.arm for spec in study.sweeps] == [PROBE, *wanted.arms]
+    assert not {*pilot.sweeps[0].seeds} & {*study.sweeps[0].seeds}
+    for spec in study.sweeps:
+        assert spec.learning_rates == (work.chosen(wanted, spec.arm),)
+    strength = study.sweeps[0].learning_rates[0]
+    assert {spec.probe for spec in study.sweeps[1:]} == {strength}
     written = (wanted.study / "study.yaml").read_bytes()
-    begin(wanted)
-    assert calls == ["advise-mine"]  # nothing is timed or planned again
+    again = carried_out(wanted)
+    assert any("planned already" in line for line in again)
     assert (wanted.study / "study.yaml").read_bytes() == written
     with pytest.raises(SpecError, match="another request"):
-        begin(request_of(place, arms="frozen,lora", steps=4))
+        carried_out(request_of(place, arms="frozen"))
 
 
-def planned(place: Path, calls: list[str]) -> Request:
-    """A request that was carried out."""
+def test_the_probe_is_an_answer_whatever_the_minutes(place: Path) -> None:
+    """More minutes go on from it, and keep it."""
     table(place / "mine.csv")
-    wanted = request_of(place, arms="frozen,full", steps=4)
-    begin(wanted)
-    calls.clear()
-    return wanted
+    wanted = request_of(place, minutes=1e-4)
+    carried_out(wanted)
+    assert {*finished_arms(wanted.study)} == {PROBE}
+    found = advice(wanted)
+    assert found.advised
+    assert {each.arm for each in found.further} == {*wanted.arms}
+    assert all(each.minutes >= 1 and math.isnan(each.high) for each in found.further)
+    before = (finished_arms(wanted.study)[PROBE].folder / "runs.parquet").stat().st_mtime_ns
+    more = replace(wanted, minutes=10.0)
+    carried_out(more)
+    assert {*finished_arms(wanted.study)} == {PROBE, *wanted.arms}
+    assert advice(more).further == ()
+    assert (finished_arms(wanted.study)[PROBE].folder / "runs.parquet").stat().st_mtime_ns == before
 
 
-def test_what_another_request_measured_is_not_taken_for_this_one(place: Path, calls: list[str]) -> None:
-    """Not even its coarse grid, where only the study was removed."""
-    wanted = planned(place, calls)
+def test_what_still_trains_when_the_minutes_are_over_is_stopped_and_goes_on(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(place / "mine.csv")
+    wanted, said = request_of(place, arms="full"), list[str]()
+    job = Work(wanted, said.append)
+    plan = Work.plan
+
+    def slowly(job: Work, strength: float) -> None:
+        plan(job, strength)
+        job.began -= 3600  # the machine was busy, or slept
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Work, "plan", slowly)
+        job.run()
+    assert any("minutes are over" in line for line in said)
+    assert {*finished_arms(wanted.pilot)} == {PROBE}
+    carried_out(wanted)
+    assert {*finished_arms(wanted.study)} == {PROBE, *wanted.arms}
+
+
+def test_an_arm_that_the_model_cannot_have_is_left_out_unless_it_was_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_adapters(spec: SweepSpec, *task: Any) -> Any:
+        if models.adapted(spec.trainable):
+            raise SpecError("no matrices that adapters are for")
+        return prepared(spec, *task)
+
+    monkeypatch.setattr(work, "prepared", without_adapters)
+    table(place / "mine.csv")
+    usual = request_of(place, arms=None)
+    assert any(line.startswith("left out: LoRA") for line in carried_out(usual))
+    assert {*finished_arms(usual.study)} == {PROBE, "unfrozen-pretrained"}
+    with pytest.raises(SpecError, match="no matrices"):
+        carried_out(request_of(place, arms="lora", name="other"))
+
+
+def test_what_another_request_measured_is_not_taken_for_this_one(place: Path) -> None:
+    """Not even its tuning seeds, where only the study was removed."""
+    table(place / "mine.csv")
+    wanted = request_of(place, minutes=1e-4)
+    carried_out(wanted)
     both = f"remove {wanted.study} and {wanted.pilot}"
     for gone in (False, True):
         if gone:
             shutil.rmtree(wanted.study)
         with pytest.raises(SpecError, match=f"another request.*{both}"):
-            begin(replace(wanted, arms=wanted.arms[::-1]))
+            carried_out(replace(wanted, arms=wanted.arms[::-1]))
     with pytest.raises(SpecError, match=f"{wanted.pilot} is of another request"):
-        begin(replace(wanted, name="mine-pilot"))
+        carried_out(replace(wanted, name="mine-pilot"))
     table(place / "mine.csv", rows=120)
     with pytest.raises(SpecError, match="its files have changed"):
-        begin(wanted)
-    assert calls == []
+        carried_out(wanted)
 
 
-def test_a_request_that_was_stopped_before_its_plan_holds_no_name(
-    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
+def test_a_request_that_was_stopped_before_its_probe_holds_no_name(
+    place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     table(place / "mine.csv")
-    wanted = request_of(place, arms="frozen,full", steps=4)
+    wanted = request_of(place, minutes=1e-4)
     with monkeypatch.context() as patch:
-        patch.setattr(Work, "plan_pilot", stop)
+        patch.setattr(Work, "probe", stop)
         with pytest.raises(KeyboardInterrupt):
-            begin(wanted)
-    write_json(wanted.study / work.BASELINES, {work.BY_SEED: {"linear classifier": [0.0] * 99}})
-    begin(request_of(place, arms="frozen,scratch", steps=4))
-    assert (wanted.study / "study.yaml").is_file()
-    assert all(len(scores) == 4 for scores in read_json(wanted.study / work.BASELINES)[work.BY_SEED].values())
+            carried_out(wanted)
+    (wanted.study / work.BASELINES).write_bytes(b"of another request")
+    other = request_of(place, arms="frozen", minutes=1e-4)
+    carried_out(other)
+    assert len(work.read_baselines(other.study)["seed"].unique()) == other.seeds
+
+
+def test_no_wait_is_without_a_word(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = list[str]()
+    monkeypatch.setattr(work, "SAID_EVERY", 0.02)
+    monkeypatch.setattr(Work, "carry_out", lambda job: time.sleep(0.5))
+    table(place / "mine.csv")
+    Work(request_of(place), said.append).run()
+    assert len(said) > 1
+
+
+def test_baselines_that_are_damaged_are_named(tmp_path: Path) -> None:
+    (tmp_path / work.BASELINES).write_bytes(b"no table")
+    with pytest.raises(DataError, match="remove it"):
+        work.read_baselines(tmp_path)
 
 
 def test_two_names_of_one_arm_are_one_arm(place: Path) -> None:
     table(place / "mine.csv")
-    assert request_of(place, arms="frozen,scratch,all-random").arms == ("frozen-pretrained", "unfrozen-random")
-    with pytest.raises(SpecError, match="two arms or more"):
-        request_of(place, arms="frozen,fpt-pretrained")
+    assert request_of(place, arms="frozen,scratch,all-random,probe").arms == ("frozen-pretrained", "unfrozen-random")
 
 
-def test_a_plan_that_is_there_is_kept_and_may_be_changed_by_hand(place: Path, calls: list[str]) -> None:
-    wanted = planned(place, calls)
-    path = wanted.study / "study.yaml"
-    path.write_text(path.read_text().replace("seeds: [0, 1, 2, 3]", "seeds: [4, 5, 6]"))
-    said = begin(replace(wanted, minutes=100.0, steps=8))
-    assert calls == ["advise-mine"]
-    assert any("--minutes" in line and str(wanted.pilot) in line for line in said)
-    assert advice(wanted, cells_of(wanted)).seeds == 3  # with baselines of the same
+def test_a_batch_is_no_larger_than_the_training_examples(place: Path) -> None:
+    table(place / "mine.csv", rows=40)
+    wanted = request_of(place, arms="full", batch_size=64)
+    carried_out(wanted)
+    assert load_study(wanted.study).sweeps[1].batch_size == load_task(wanted.task, "tiny-lm").split(0).train_size
 
 
-def test_a_coarse_grid_that_was_begun_before_tells_no_overhead(
-    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[float | None] = []
-    retimed = work.retimed
-
-    def recorded(pilot: Path, rows: dict[str, Measurement], machine: Machine, seconds: float | None) -> Machine:
-        told.append(seconds)
-        return retimed(pilot, rows, machine, seconds)
-
-    monkeypatch.setattr(work, "retimed", recorded)
-    wanted = planned(place, calls)
-    shutil.rmtree(wanted.study)
-    begin(wanted)
-    assert [seconds is None for seconds in told] == [False, True]
-
-
-def test_what_is_planned_for_no_time_is_refused_before_anything_is_fitted(place: Path, calls: list[str]) -> None:
-    table(place / "mine.csv")
-    wanted = request_of(place, minutes=0.1)
-    with pytest.raises(SpecError, match=r"--minutes 0\.1"):
-        begin(wanted)
-    assert calls == []
-    assert not wanted.study.exists()
-
-
-@pytest.mark.parametrize("dear", ["steps", "baselines"])
-def test_what_takes_too_long_is_refused_after_the_baselines_of_one_seed(
-    dear: str, place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whether it is the arms that take long, or the baselines of the seeds to come. Another call has not forgotten."""
-    table(place / "mine.csv")
-    wanted = request_of(place, arms="frozen,full")
-    if dear == "steps":
-        monkeypatch.setattr(work, "timed", lambda specs, threads: {each.arm: slow_row(each) for each in specs})
-    else:
-        monkeypatch.setattr(work, "baselines", lasting(300.0))
-    for _ in range(2):
-        with pytest.raises(SpecError, match=r"--minutes 10: .* give about"):
-            begin(wanted)
-        scores = read_json(wanted.study / work.BASELINES)[work.BY_SEED]
-        assert {name: len(values) for name, values in scores.items()} == {MAJORITY: 1, LINEAR: 1} | (
-            {TREES: 1} if dear == "steps" else {}
-        )
-        assert not wanted.pilot.exists()
-
-
-def slow_row(spec: SweepSpec) -> Measurement:
-    return row(spec).model_copy(update={"seconds": 100.0})
-
-
-def lasting(seconds: float) -> Any:
-    """In the place of work.baselines: each takes so long, or says so."""
-
-    def instead(task: Any, seeds: Sequence[int], *how: Any) -> pd.DataFrame:
-        found = baselines(task, seeds, *how)
-        found.attrs[SECONDS] = dict.fromkeys(found, seconds)
-        return found
-
-    return instead
-
-
-def test_a_baseline_that_takes_more_than_an_arm_of_the_coarse_grid_is_left_out(
-    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table(place / "mine.csv")
-    monkeypatch.setattr(work, "baselines", lasting(20.0))  # of 4 seeds 80, where an arm has less than 60
-    wanted = request_of(place, arms="frozen,full", steps=4)
-    said = begin(wanted)
-    assert any("left out" in line and TREES in line for line in said)
-    assert {*read_baselines(wanted.study, range(4))} == {MAJORITY, LINEAR}
-
-
-def test_every_wait_is_said_before_it_begins(place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    table(place / "mine.csv")
-    said: list[str] = []
-    before: dict[str, list[str]] = {}
-
-    def noting(name: str) -> None:
-        does = getattr(work, name)
-
-        def instead(*given: Any, **named: Any) -> Any:
-            before.setdefault(name, []).append(said[-1])
-            return does(*given, **named)
-
-        monkeypatch.setattr(work, name, instead)
-
-    monkeypatch.setattr(work, "_is_compiled", lambda template, spec: True)
-    noting("baselines")
-    noting("timed")
-    Work(request_of(place, arms="frozen,full", steps=4), said.append).run()
-    assert [line[-1] for line in before["baselines"]] == list("0123")  # a line a seed
-    assert all("timing" in line for line in before["timed"])
-    assert len(before["timed"]) == 2
-
-
-def test_where_the_coarse_grid_took_too_long_the_fine_one_has_the_fewest_steps(
-    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table(place / "mine.csv")
-    wanted = request_of(place, arms="frozen,full")
-    said: list[str] = []
-    job = Work(wanted, said.append)
-    train = work.train
-
-    def slowly(study: Path, *how: Any) -> None:
-        train(study, *how)
-        job.began -= 3600  # the machine was busy, or slept
-
-    monkeypatch.setattr(work, "train", slowly)
-    job.run()
-    assert load_study(wanted.study).sweeps[0].steps == schedule.LEAST
-    assert any("late" in line for line in said)
-
-
-@pytest.mark.parametrize("done", [1, 2])
-def test_a_coarse_grid_that_is_there_is_not_gone_on_from_in_too_few_minutes(
-    done: int, place: Path, calls: list[str]
-) -> None:
-    wanted = planned(place, calls)
-    shutil.rmtree(wanted.study)
-    for folder in sorted(path for path in wanted.pilot.iterdir() if path.is_dir())[done:]:
-        shutil.rmtree(folder)
-    with pytest.raises(SpecError, match=r"--minutes 0\.2: 0 steps .* give about"):
-        begin(replace(wanted, minutes=0.2, steps=None))
-    assert calls == []
-    begin(replace(wanted, minutes=10.0, steps=None))
-    assert load_study(wanted.study).sweeps[0].steps > schedule.LEAST
-
-
-def test_arms_that_will_be_compiled_are_timed_so(
-    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table(place / "mine.csv")
-    monkeypatch.setattr(work, "_is_compiled", lambda template, spec: True)
-    begin(request_of(place, arms="frozen,full", steps=4))
-    assert calls == ["timed", "advise-mine-pilot", "timed compiled", "advise-mine"]
-
-
-def test_what_compiling_saved_in_the_coarse_grid_is_not_counted_again(
-    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table(place / "mine.csv")
-    monkeypatch.setattr(work, "_is_compiled", lambda template, spec: True)
-    train, timed, asked = work.train, work.timed, []
-
-    def compiled(study: Path, *how: Any) -> None:
-        train(study, *how)
-        for path in study.glob("*.frozen-*/result.json"):
-            write_json(path, read_json(path) | {"compiled": True})
-
-    def noted(specs: Sequence[SweepSpec], *how: Any, **kinds: bool) -> dict[str, Measurement]:
-        asked.append([spec.arm for spec in specs])
-        return timed(specs, *how, **kinds)
-
-    monkeypatch.setattr(work, "train", compiled)
-    monkeypatch.setattr(work, "timed", noted)
-    begin(request_of(place, arms="frozen,full", steps=4))
-    assert asked == [["frozen-pretrained", "unfrozen-pretrained"], ["unfrozen-pretrained"]]
-
-
-def test_the_coarse_grid_says_how_fast_the_machine_is(wanted: Request) -> None:
-    study = load_study(wanted.study)
-    rows = {spec.arm: row(spec) for spec in study.sweeps}
-    walls = {each.fields["arm"]: each.result["wall_seconds"] for each in arms_in(study, "own").values()}
-    machine = retimed(wanted.study, rows, Machine(slots=1, threads=1), None)
-    for spec in study.sweeps:
-        assert machine.seconds(spec, rows[spec.arm]) == pytest.approx(walls[spec.arm])
-    assert machine.overhead == schedule.OVERHEAD
-    timed = retimed(wanted.study, rows, Machine(slots=1, threads=1), sum(walls.values()) + 30)
-    assert timed.overhead == pytest.approx(30 / len(walls))
-
-
-def test_timings_that_are_damaged_are_named(tmp_path: Path) -> None:
-    for content in ("", "{}", '{"rows": {"frozen-pretrained": {}}}', '{"rows": 3}'):
-        (tmp_path / work.TIMING).write_text(content)
-        with pytest.raises(DataError, match="start again"):
-            read_timing(tmp_path)
-
-
-def test_a_plan_that_is_there_is_not_refused_for_its_time(
-    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wanted = planned(place, calls)
-    monkeypatch.setattr(work, "product_rate", lambda compute_type: 1.0)  # years for a new plan
-    begin(replace(wanted, minutes=1.0))
-    assert calls == ["advise-mine"]
-
-
-def test_the_baselines_of_a_seed_are_counted_once(
-    place: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table(place / "mine.csv")
-    wanted = request_of(place, arms="frozen,full", steps=4)
-    counted: list[int] = []
-    count = work.baselines
-
-    def noted(task: Any, seeds: Sequence[int], *how: Any) -> Any:
-        counted.extend(seeds)
-        return count(task, seeds, *how)
-
-    monkeypatch.setattr(work, "baselines", noted)
-    task = load_task(wanted.task, wanted.backbone, **wanted.options)
-    for seeds in (2, 5, 3):
-        Work(wanted, lambda line: None).count_baselines(task, seeds)
-    assert counted == [0, 1, 2, 3, 4]
-    at_once = count(task, range(5), 1000)
-    assert read_baselines(wanted.study, range(5)).equals(at_once.rename_axis(None))
-
-
-def test_any_character_may_name_a_column(place: Path, calls: list[str]) -> None:
+def test_any_character_may_name_a_column(place: Path) -> None:
     target = "Preis \N{MONEY BAG}"
     table(place / "mine.csv")
     pd.read_csv("mine.csv").rename(columns={"label": target}).to_csv("mine.csv", index=False)
-    wanted = request("mine.csv", "tiny-lm", "frozen,full", root=place, options={"target": target}, steps=4)
-    begin(wanted)
+    wanted = request_of(place, options={"target": target}, minutes=1e-4)
+    carried_out(wanted)
     assert {spec.task_options["target"] for spec in load_study(wanted.study).sweeps} == {target}
 
 
@@ -404,7 +219,7 @@ def test_arrays_are_read_as_the_command_says(place: Path) -> None:
     images, labels = np.full((40, 8, 8), 16, np.uint8), np.arange(40) % 2
     np.savez("mine.npz", x_train=images, y_train=labels)
     wanted = request("mine.npz", "tiny-lm", None, root=place, options={"white": 16})
-    assert wanted.one_run(wanted.arms[0], "float32").task_options == {"white": 16}
+    assert wanted.probe([1.0], [0]).task_options == {"white": 16}
 
 
 @pytest.mark.parametrize("given", [{"minutes": math.nan}, {"tolerance": math.nan}, {"minutes": math.inf}])
@@ -417,8 +232,10 @@ def test_a_number_that_is_not_finite_is_refused(given: dict[str, float], place: 
 def test_a_model_that_adds_no_positions_has_a_bias_in_its_input_layer(place: Path) -> None:
     table(place / "mine.csv")
     wanted = request_of(place, "frozen,full", backbone="smollm2")
-    specs = [wanted.spec(arm, [1e-3], [0], 4, "float32") for arm in wanted.arms]
-    work.write_study(wanted, wanted.study, specs, [], {})
+    specs = [
+        wanted.trained(arm, 0.1, 4, learning_rates=[1e-3], seeds=[0], compute_type="float32") for arm in wanted.arms
+    ]
+    work.write_study(wanted, wanted.study, specs, [])
     assert list(load_study(wanted.study).sweeps) == specs
     assert [spec.input_init for spec in specs] == ["biased", "biased"]
-    assert request_of(place).one_run("frozen-pretrained", "float32").input_init == "orthogonal"
+    assert request_of(place).probe([1.0], [0]).input_init == "orthogonal"

@@ -19,7 +19,6 @@ from small_models import GPT2, added, configured, edited, filled, save_model, ty
 from small_studies import PLAIN, workspace
 from typer.testing import CliRunner
 
-from fpt.advise import work
 from fpt.cli import app
 from fpt.errors import SpecError
 from fpt.sweeps import check_parameters, parameters_to_spec
@@ -67,7 +66,7 @@ OWN_DATA = {
     "minutes that are no number": (table, "advise data.csv --minutes nan", ("--minutes",)),
     "a tolerance that is no number": (table, "advise data.csv --tolerance nan", ("--tolerance",)),
     "a name without ASCII letters": (cyrillic, "advise данные.csv", ("данные", "--name")),
-    "one arm": (table, "advise data.csv --arms full", ("full", "two arms")),
+    "no such metric": (table, "advise data.csv --metric f1", ("f1", "macro-f1")),
     "no such arm": (table, "advise data.csv --arms full,frozne", ("frozne",)),
     "a name that is no folder": (table, "advise data.csv --name ../there", ("--name",)),
     "another request of the name": (
@@ -354,14 +353,6 @@ def test_the_environment(case, here, monkeypatch):
         monkeypatch.setenv(name, value)
     workspace(here, study)
     refused(*command.split(), named=named)
-
-
-def test_a_minute_for_a_model_that_needs_ten_for_a_step(here, monkeypatch):
-    table()
-    before = set(here.rglob("*"))
-    monkeypatch.setattr(work, "product_rate", lambda compute_type: 1e3)  # FLOP a second: of a very slow machine
-    refused("advise", "data.csv", "--minutes", "1", named=("--minutes 1", "tiny-lm", "minutes"))
-    assert set(here.rglob("*")) == before
 
 
 def test_a_dry_run_reaches_no_further_than_the_model(here, root):

@@ -124,7 +124,7 @@ def test_what_is_read_is_said_and_what_is_not(images: Path) -> None:
     for name in ("1.jfif", "labels"):
         (images / name).touch()
     read = load(f"folder:{images}").read
-    assert read.startswith(f"{2 * EACH - 1} images in 2 classes (cats {EACH - 1}, dogs {EACH})")
+    assert read.startswith(f"{2 * EACH - 1} images in 2 classes (cats: {EACH - 1}, dogs: {EACH})")
     for left in ("@eaDir", "3 files", "2 .jfif", "1 without ending"):
         assert left in read
 

@@ -36,7 +36,11 @@ def test_columns_fill_whole_patches_and_what_is_left_out_is_named(wine: Path) ->
     task = load(f"csv:{wine}", patch=4)
     assert (task.tokens, task.width) == (4, 4)  # of 13 columns
     assert "3 of zeros" in task.scaling
-    for words in ("178 rows, 3 classes (0, 1, 2) of column target", "left out as constant: always", "as text: note"):
+    for words in (
+        "178 rows, 3 classes (0: 59, 1: 71, 2: 48) of column target",
+        "left out as constant: always",
+        "as text: note",
+    ):
         assert words in task.read
 
 
@@ -102,7 +106,9 @@ def test_the_first_text_may_be_as_long_as_any(tmp_path: Path) -> None:
         (lambda t: t.assign(ash=t["ash"].where(t.index != 4)), "column ash has missing"),
         (lambda t: t.assign(target=t["target"].where(t.index != 4)), "column target has no value in row 5"),
         (lambda t: t.assign(target=t["target"].where(t.index != 4, 7)), "class 7 of column target has 1 rows"),
-        (lambda t: t.assign(target=np.linspace(0, 1, len(t))), "a number to predict"),
+        (lambda t: t.assign(target=np.linspace(0, 1, len(t))), "numbers to predict"),
+        (lambda t: t.assign(target=t.index % 40 + 18), "numbers to predict"),
+        (lambda t: t.assign(again=10 - 3 * t["target"]), "column again goes one to one"),
         (lambda t: t.assign(target=1), "has the class 1 alone"),
         (lambda t: t.assign(target=t["target"].map(["None", "a", "b"].__getitem__)), "None, null and the like count"),
         (lambda t: t[["target"]], "has the column target alone"),
@@ -222,11 +228,15 @@ def test_several_columns_may_be_the_target_and_the_reader_is_asked(wine: Path) -
 
 
 def test_what_is_read_is_said(wine: Path, tmp_path: Path) -> None:
-    for words in ("178 rows", "3 classes (0, 1, 2) of column target, guessed", "inputs: alcohol, malic_acid, "):
+    for words in (
+        "178 rows",
+        "3 classes (0: 59, 1: 71, 2: 48) of column target, guessed",
+        "inputs: alcohol, malic_acid, ",
+    ):
         assert words in load(f"csv:{wine}").read
     pd.DataFrame({"say\nwhat": ["good", "bad"] * 9, "y": ["a", "b"] * 9}).to_csv(tmp_path / "x.csv", index=False)
     read = load(f"csv:{tmp_path}/x.csv").read
-    assert "18 rows, 2 classes (a, b) of column y" in read
+    assert "18 rows, 2 classes (a: 9, b: 9) of column y" in read
     assert "the texts of column" in read
     assert read.isprintable()  # it becomes a line of study.yaml
 

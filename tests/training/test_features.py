@@ -8,6 +8,7 @@ from small_models import short_recipe
 
 import fpt.models
 import fpt.tasks
+from fpt.tasks.arrays import Examples
 from fpt.training import features, memory, train_fleet
 
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
@@ -76,3 +77,12 @@ def test_augmented_images_are_not_cached(small_backbones, shaped_task):
         task = shaped_task("cifar10", variant)
         template = fpt.models.build(task, "small-gpt2", "random", "output")
         assert features.constant(task, template, recipe()) is cached
+
+
+def test_a_probe_never_names_a_class_that_its_seed_holds_out() -> None:
+    rows = torch.randn(30, 1, 4, generator=torch.Generator().manual_seed(0))
+    for labels in (torch.tensor([0, 2]), torch.tensor([1])):  # of three classes
+        targets = labels.repeat(30 // len(labels))[:, None]
+        head = features.probe_of(Examples(rows, targets), 3, 1.0)
+        logits = rows[:, 0] @ head["output_layer.weight"].T + head["output_layer.bias"]
+        assert {*logits.argmax(-1).tolist()} <= {*labels.tolist()}
