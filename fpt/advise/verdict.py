@@ -226,7 +226,7 @@ def difference(first: pd.DataFrame, second: pd.DataFrame, metric: str, examples:
     noise = max(float(((right[0] - right[1]) ** 2).mean()), 1 / len(both)) / examples
     collapsed = any(bool((values < values.median() - COLLAPSE).any()) for values in (one, other))
     found = paired(one, other, collapsed, noise)
-    return found if collapsed or not found.flips else replace(found, flips=(), df=found.n - 1)
+    return found if collapsed or not found.flips else replace(found, flips=(), df=examples - 1)
 
 
 def _pair(first: str, second: str, answers: Mapping[str, pd.DataFrame], wanted: Request, examples: float) -> Difference:
