@@ -1,5 +1,4 @@
-"""The options of `fpt compare`, those of `fpt advise` that say how data are read, and others that several commands have:
-by the name of the argument."""
+"""The options of `fpt compare`, those of `fpt advise` that say how data are read, and those that several commands have."""
 
 from enum import StrEnum
 from pathlib import Path
