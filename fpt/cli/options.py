@@ -1,4 +1,4 @@
-"""The options of `fpt compare`, those of `fpt advise` that say how data are read, and those that several commands have."""
+"""The options of `fpt compare`, those of `fpt advise` that say how data are read, and those of several commands."""
 
 from enum import StrEnum
 from pathlib import Path
