@@ -56,7 +56,7 @@ from scipy import special
 from fpt.claims.planes import Crossing
 from fpt.claims.words import HOLDS, HOLDS_NOT, MIXED, claim_word, over_pairs
 from fpt.results.arm import COLLAPSE, TUNED
-from fpt.results.cells import paired_difference
+from fpt.results.difference import paired_difference
 from fpt.results.stats import SIGNIFICANCE, mean_of, paired
 from fpt.show import PAIRS, Place
 from fpt.sweeps.selection import best_rate, choices, tuned_without

@@ -8,8 +8,8 @@ import pytest
 from fpt.results import baseline, contrast, level
 from fpt.results.arm import Arm
 from fpt.results.baselines import LINEAR
-from fpt.results.cells import paired_difference
 from fpt.results.contrasts import arms_of
+from fpt.results.difference import paired_difference
 from fpt.results.estimate import PERCENT, Estimate, number_text
 from fpt.show import PAIRS, Place
 from fpt.show.picture import FULL, PROBE, labels_of, texts_arms

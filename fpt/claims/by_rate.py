@@ -11,7 +11,8 @@ import numpy as np
 from fpt.claims.case import Case, Comparison, levels_of
 from fpt.results.arm import Arm, same_rate
 from fpt.results.baselines import chance
-from fpt.results.cells import AT_PAPERS_RATE, TUNED, Cell, TableCell, arm_of, paired_difference, shared_rates
+from fpt.results.cells import AT_PAPERS_RATE, TUNED, Cell, TableCell, arm_of
+from fpt.results.difference import paired_difference, shared_rates
 from fpt.results.estimate import TIMES, Estimate
 from fpt.results.runs import rate_text
 from fpt.results.stats import POINT, SIGNIFICANCE

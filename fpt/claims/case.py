@@ -13,17 +13,8 @@ from fpt.papers import table
 from fpt.papers.schema import Rule
 from fpt.results.arm import Arm
 from fpt.results.baselines import Score
-from fpt.results.cells import (
-    AT_PAPERS_RATE,
-    NOT_RUN_YET,
-    PAPER_SCALE,
-    TUNED,
-    Point,
-    StudyCells,
-    TableCell,
-    paired_difference,
-    total,
-)
+from fpt.results.cells import AT_PAPERS_RATE, NOT_RUN_YET, PAPER_SCALE, TUNED, StudyCells, TableCell
+from fpt.results.difference import Point, paired_difference, total
 from fpt.results.estimate import Estimate
 from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, POINT

@@ -9,7 +9,8 @@ from functools import cached_property
 import pandas as pd
 
 from fpt.claims.case import Case, Comparison, levels_of
-from fpt.results.cells import TUNED, Cell, arm_of, paired_difference, shared_rates
+from fpt.results.cells import TUNED, Cell, arm_of
+from fpt.results.difference import paired_difference, shared_rates
 from fpt.results.estimate import Estimate
 from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, holm

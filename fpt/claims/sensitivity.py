@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from fpt.results.arm import Arm, picked, same_rate
-from fpt.results.cells import Cell, arm_of, shared_rates
+from fpt.results.cells import Cell, arm_of
+from fpt.results.difference import shared_rates
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, paired
 from fpt.seeds import stream
 from fpt.sweeps import selection

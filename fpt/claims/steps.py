@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fpt.claims.case import Case, Comparison, levels_of
-from fpt.results.cells import TUNED, Cell, Point, TableCell, paired_difference, total
+from fpt.results.cells import TUNED, Cell, TableCell
+from fpt.results.difference import Point, paired_difference, total
 from fpt.results.estimate import TIMES, Estimate
 from fpt.results.stats import SIGNIFICANCE, paired
 

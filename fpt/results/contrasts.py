@@ -12,7 +12,7 @@ import pandas as pd
 from fpt.errors import SpecError, check_known, unknown
 from fpt.results.arm import TUNED, Arm, Origin, published_arms, same_rate
 from fpt.results.baselines import known_scores
-from fpt.results.cells import Point, paired_difference, total
+from fpt.results.difference import Point, paired_difference, total
 from fpt.results.estimate import Estimate
 from fpt.results.runs import arms_in, folder_of, rate_text
 from fpt.results.stats import MINIMUM_PAIRS, paired

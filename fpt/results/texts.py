@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fpt.results.arm import Arm
 from fpt.results.baselines import LINEAR, Score, known_scores
-from fpt.results.cells import paired_difference
 from fpt.results.contrasts import Contrast, Level, arms_of
+from fpt.results.difference import paired_difference
 from fpt.sweeps.selection import best_rate, macro_by_seed
 
 STUDY, PROBE = "intents-rates", "probe"

@@ -9,7 +9,8 @@ from made_cells import Made, cell, paper
 
 from fpt.claims.by_rate import ratio_of_best
 from fpt.claims.sensitivity import MOST_SUBSETS, conclusions, rate_subsets, seed_subsets
-from fpt.results.cells import TUNED, TableCell, paired_difference
+from fpt.results.cells import TUNED, TableCell
+from fpt.results.difference import paired_difference
 from fpt.results.stats import SIGNIFICANCE
 
 TABLE = paper(["a", "b"]).tables["toy-table"]

@@ -10,7 +10,8 @@ from made_cells import Arm, Made, cell, paper, swept
 
 from fpt.claims.steps import goal_of, reach, slower
 from fpt.errors import SpecError
-from fpt.results.cells import AT_PAPERS_RATE, TableCell, paired_difference, shared_rates
+from fpt.results.cells import AT_PAPERS_RATE, TableCell
+from fpt.results.difference import paired_difference, shared_rates
 from fpt.results.runs import tidy
 from fpt.results.stats import example_noise
 from fpt.sweeps.spec import resolve

@@ -13,8 +13,8 @@ from PIL import Image
 
 from fpt.errors import SpecError
 from fpt.results.arm import TUNED
-from fpt.results.cells import paired_difference
 from fpt.results.contrasts import contrast, level
+from fpt.results.difference import paired_difference
 from fpt.results.runs import rate_text
 from fpt.show import picture
 from fpt.show.picture import DATA, FILES, FOLDER, FROZEN, FULL, PROBE, opening, opening_figure, texts_arms
