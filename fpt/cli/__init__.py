@@ -10,7 +10,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -44,6 +44,9 @@ from fpt.sweeps.engines import local, ray
 from fpt.sweeps.ledger import sweep_state
 from fpt.sweeps.study import Study, load_study
 from fpt.sweeps.words import title
+
+if TYPE_CHECKING:
+    from fpt.advise.verdict import Advice
 
 FOLDERS = ("FPT_DATA", "FPT_WEIGHTS", tasks.CODE)  # environment variables that name a folder
 
@@ -404,8 +407,8 @@ def advise(
     from fpt.advise.request import request, title_of
     from fpt.advise.work import Work
 
-    here = root is None and workspace_around(Path.cwd()) is None
-    place = Path(f"fpt-advise-{title_of(data, name)}") if here else ledger.workspace(root)
+    alone = root is None and workspace_around(Path.cwd()) is None
+    place = Path(f"fpt-advise-{title_of(data, name)}") if alone else ledger.workspace(root)
     reading = {"target": target, "size": size, "patch": patch, "white": white, "padded": padded or None}
     reading |= {"tokenizer": tokenizer, "tokens": tokens, "pooling": pooling}
     wanted = request(
@@ -414,13 +417,18 @@ def advise(
     )  # fmt: skip
     say = _nothing if as_json else log
     say(f"reading {data}")
-    if here:
+    if alone:
         (place / "runs").mkdir(parents=True, exist_ok=True)
         say(f"there is no workspace here: {place} is one, and all that follows lies in it")
     with contextlib.chdir(place):
         Work(wanted, say).run()
         found = finished(wanted)
-    if as_json:
+    show_advice(found, as_json)
+
+
+def show_advice(found: "Advice", json_alone: bool) -> None:
+    """Print what `fpt advise` found, on one screen or as JSON."""
+    if json_alone:
         show_json(found.as_json())
         return
     for shown in advice_screen(found):

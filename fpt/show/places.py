@@ -15,7 +15,6 @@ from fpt.results.baselines import LINEAR, floor, known_scores
 from fpt.results.contrasts import Contrast, Level, arms_of, cell_of, contrast, level
 from fpt.results.estimate import percent
 from fpt.results.runs import rate_text
-from fpt.show import plot
 from fpt.show.charts import cells_of
 from fpt.show.html import Table
 from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
@@ -114,42 +113,6 @@ def signs(study: str, first: str, second: str, *, task: str = "") -> dict[float,
     for (rate, _), test in plane_tests(cells[first], cells[second]).items():
         found[rate] = found.get(rate, "") + sign_of(test)
     return found
-
-
-@plot.drawn
-def compute_figure(cells: Mapping[str, Arm], arms: Mapping[str, float]) -> plot.Plot:
-    """Tuned test accuracy over compute, a line an arm with 95% intervals. `arms`: arm -> the FLOP of one of its steps
-    as a share of those of the arm that all are measured in."""
-    figure, (axes,) = plot.panels_of(1)
-    rows = []
-    for name, share in arms.items():
-        for budget in cells[name].budgets:
-            found = cells[name].estimate(budget=budget).in_percent
-            rows.append([name, budget, budget * share, found.value, *found.interval])
-    shown = pd.DataFrame(rows, columns=["arm", "budget", "compute", "accuracy", "low", "high"])
-    sweeps = plot.fields_of(cells[name] for name in arms)
-    named = dict(zip(arms, plot.words_of(sweeps), strict=True))
-    unit = named[min(arms, key=lambda name: abs(arms[name] - 1))]
-    for name, look in zip(arms, plot.looks_of(sweeps), strict=True):
-        line = shown[shown["arm"] == name]
-        around = plot.bar(line["accuracy"], line["low"], line["high"])
-        axes.errorbar(line["compute"], line["accuracy"], yerr=around, label=named[name], **look)
-    beside = plot.lines_below(axes, sweeps[0])
-    ticks = cells[next(iter(arms))].budgets
-    axes.set_xscale("log", subs=[])
-    axes.set_xticks(ticks, [f"{budget:,}" for budget in ticks])
-    axes.minorticks_off()  # powers of ten would lie on them
-    axes.set(xlabel=f"compute, in steps of {unit}", ylabel="test accuracy (%), tuned")
-    plot.shared_legend(figure, [axes])
-    words = [
-        f"{named[name]} {accuracy:.1f}% after {compute:,.0f}"
-        for name, compute, accuracy in zip(shown["arm"], shown["compute"], shown["accuracy"], strict=True)
-    ] + beside
-    return figure.describe(
-        f"Tuned test accuracy over compute, in steps of {unit}: {'; '.join(words)}.",
-        shown,
-        plot.runs_of(cells.values()),
-    )
 
 
 def newest(root: Path | None = None) -> str:

@@ -223,11 +223,6 @@ class SweepSpec(Recipe):
         """`digits.frozen-pretrained-1a2b3c4d`, below the study's folder."""
         return folder_name(self.task, self.arm, self.hash)
 
-    @property
-    def pretrained_on(self) -> str:
-        """The task of the sweep whose weights it starts from; empty where they are the backbone's own."""
-        return (self.pretrained_by or "").partition(".")[0]
-
     def resolved(self) -> dict[str, Any]:
         """Every field as plain JSON values, without those that are the study's and change no run."""
         fields = self.model_dump(mode="json", exclude=OF_THE_STUDY)

@@ -33,7 +33,7 @@ from fpt.show import (
 )
 from fpt.show.best_rates import rate_ratios_figure, valleys_figure
 from fpt.show.charts import cells_of
-from fpt.show.places import NONE, compute_figure
+from fpt.show.places import NONE
 from fpt.show.plot import LEGEND_LINE, nothing
 
 STUDY = "plane-minilm"
@@ -188,14 +188,6 @@ def test_signs_are_those_of_the_contrasts():
             assert sign == ("0" if each.open else "+" if each.mean > 0 else "-")
 
 
-def test_compute_scales_the_budget():
-    data = compute_figure(cells_of("laptop", ("FP", "UP")), {"FP": 0.5, "UP": 1}).data
-    assert data is not None
-    frozen = data[data["arm"] == "FP"]
-    assert (frozen["compute"] == 0.5 * frozen["budget"]).all()
-    assert frozen["accuracy"].between(0, 100).all()
-
-
 def test_the_newest_result_has_a_day(tmp_path):
     assert newest().split()[-1].isdigit()
     workspace(tmp_path, notebooks=False)
@@ -299,9 +291,3 @@ def test_no_ratio_is_drawn_outside_of_the_panel(cells, monkeypatch) -> None:
     least, most = rate_ratios_figure({"wide": cells}).axes[0].get_xlim()
     assert least < 0.2
     assert most > 60
-
-
-def test_compute_is_counted_in_steps_of_the_arm_that_is_the_unit() -> None:
-    shares = {"FP (layers 4)": 0.5, "UP (layers 4)": 1}
-    shown = compute_figure(cells_of("smollm2", shares, task="mnist"), shares)
-    assert shown.axes[0].get_xlabel().endswith(LABEL["UP"])
