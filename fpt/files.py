@@ -160,3 +160,11 @@ def check_writable(folder: Path) -> None:
             file.write(bytes(2**16))  # a disk may be full
     except OSError as error:
         raise FptError(f"{folder} cannot be written: {error.strerror}") from None
+
+
+def check_fits(size: int, place: str) -> None:
+    """DataError for data of so many bytes, once they are read, for which the memory of this machine has no room now."""
+    import psutil
+
+    if size > (free := psutil.virtual_memory().available):
+        raise DataError(f"{place} takes {size / 2**30:,.1f} GiB of memory, and {free / 2**30:,.1f} GiB are free.")

@@ -98,8 +98,8 @@ def test_no_module_imports_itself_by_way_of_others():
 
 
 HEAVY = {  # a tenth of a second or more, or needed by few: what a function may import
-    "PIL", "huggingface_hub", "ipykernel", "myst_nb", "nbclient", "pandas", "papermill", "psutil", "ray", "safetensors",
-    "scipy", "sklearn", "statsmodels", "torch", "torchvision", "transformers",
+    "PIL", "huggingface_hub", "ipykernel", "myst_nb", "nbclient", "pandas", "papermill", "psutil", "pyarrow", "ray",
+    "safetensors", "scipy", "sklearn", "statsmodels", "torch", "torchvision", "transformers",
 }  # fmt: skip
 
 

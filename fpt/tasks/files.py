@@ -14,14 +14,13 @@ from typing import Any
 from urllib.request import urlopen
 
 import numpy as np
-import psutil
 import torch
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 from tqdm import tqdm
 
 from fpt.errors import DataError
-from fpt.files import sha256, write_atomically
+from fpt.files import check_fits, sha256, write_atomically
 from fpt.tasks import BRIGHTEST
 from fpt.tasks.arrays import Examples
 
@@ -60,12 +59,6 @@ def read_npz(path: Path, tested: bool = True, white: int = BRIGHTEST) -> list[Ex
         found = f" (SHA-256 {sha256(path)})" if path.is_file() else ""
         raise DataError(f"{path}{found} is truncated, altered or no .npz file of numbers: {error}") from error
     return examples(arrays, str(path), white)
-
-
-def check_fits(size: int, place: str) -> None:
-    """DataError for data of so many bytes, once they are read, for which the memory of this machine has no room now."""
-    if size > (free := psutil.virtual_memory().available):
-        raise DataError(f"{place} takes {size / 2**30:,.1f} GiB of memory, and {free / 2**30:,.1f} GiB are free.")
 
 
 def own_card(path: Path, checksum: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import DataError
-from fpt.tasks.files import check_fits
+from fpt.files import check_fits
 
 MOST_COLUMNS = 10_000  # tokens beyond that fill the memory of every model here
 FEW = 5  # names that an error lists
