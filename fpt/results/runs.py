@@ -30,10 +30,15 @@ SPEC = (  # of a sweep: what its record says of it, and the threshold, which is 
     "random_init", "random_gain", "input_init", "rank", "alpha", "targets", "zero", "pretrained_by", "data_fraction",
     "shuffle_tokens", "threshold",
 )  # fmt: skip
-# What was so before there was a choice: a record that is older than a field lacks it.
-BEFORE = {**Recipe().model_dump(), "rank": 8, "alpha": 32.0, "targets": "both", "zero": "B"}
+# What was so before there was a choice: a record that is older than a field lacks it. No default of today, which may
+# change, says what an old run did.
+BEFORE: dict[str, Any] = {
+    "solver": "adamw", "probe": None, "clip": 1.0, "warmup": 0.0, "schedule": "constant", "head_rate": None,
+    "weight_decay": 0.0, "dropout": 0.1, "report": "best", "evaluation_examples": None, "budget_examples": None,
+    "test_examples": None, "compute_type": "auto", "rank": 8, "alpha": 32.0, "targets": "both", "zero": "B",
+}  # fmt: skip
 ADDED = (
-    "label", "name", "setup", *SPEC, "selected_rate", "at_edge", "selected", "study", "origin", "commit",
+    "label", "name", "setup", *SPEC, "common_rate", "at_edge", "selected", "study", "origin", "commit",
     "sampled_from", "guessing",
 )  # fmt: skip
 
@@ -47,7 +52,7 @@ def tidy(arm: Arm, table: Literal["runs", "curves"]) -> pd.DataFrame:
     row |= {"label": arm.letters, "setup": json.dumps([row[name] for name in SETUP]), "origin": arm.origin}
     rate = arm.result["selected_rate"]
     row |= {
-        "selected_rate": math.nan if rate is None else float(rate),
+        "common_rate": math.nan if rate is None else float(rate),
         "at_edge": bool(arm.result["at_edge"]),
         "commit": arm.commit,
         "sampled_from": arm.sampled_from,
@@ -143,7 +148,7 @@ def load_runs(
 
     Columns: those of the parquet file (accuracies are fractions), the resolved spec, `label` (FP, FR fixed, ...),
     `name` (the label, and in brackets what else tells it apart on this task of the study), `setup` (what must be equal
-    for two sweeps to be compared), `selected` (this run's rate is the tuned one of its seed: the best over the other
+    for two sweeps to be compared), `common_rate` (the best over all seeds), `selected` (this run's rate is the tuned one of its seed: the best over the other
     seeds), `study`, `origin` ("own" or "published"), `commit` (of the code that ran), `sampled_from`
     (how many examples the test set, or the collection that the seeds split, has; nan where examples are made anew) and
     `guessing` (the accuracy of a guess).
