@@ -149,9 +149,9 @@ def load_runs(
     Columns: those of the parquet file (accuracies are fractions), the resolved spec, `label` (FP, FR fixed, ...),
     `name` (the label, and in brackets what else tells it apart on this task of the study), `setup` (what must be equal
     for two sweeps to be compared), `common_rate` (the best over all seeds), `selected` (this run's rate is the tuned
-    one of its seed: the best over the other seeds), `study`, `origin` ("own" or "published"), `commit` (of the code that ran), `sampled_from`
-    (how many examples the test set, or the collection that the seeds split, has; nan where examples are made anew) and
-    `guessing` (the accuracy of a guess).
+    one of its seed: the best over the other seeds), `study`, `origin` ("own" or "published"), `commit` (of the code
+    that ran), `sampled_from` (how many examples the test set, or the collection that the seeds split, has; nan where
+    examples are made anew) and `guessing` (the accuracy of a guess).
     `origin` says which of them are read; without it the published ones, or the reader's own where a study has none. The
     name of a study, or one that was read already, may stand in the place of its folder.
 
