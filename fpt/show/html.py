@@ -171,8 +171,9 @@ class Searchable:
             cells = cells.assign(
                 **{cells.columns[0]: [f'<a href="{html.escape(to)}">{cell}</a>' for to, cell in linked]}
             )
+        cards = " cards" if len(cells.columns) >= CARDS else ""
         table = to_html_datatable(
-            cells, connected=False, allow_html=True, showIndex=False, classes=f"display compact{' cards' * (len(cells.columns) >= CARDS)}", autoWidth=False,
+            cells, connected=False, allow_html=True, showIndex=False, classes=f"display compact{cards}", autoWidth=False,
             pageLength=ROWS, style="width: 100%", columnDefs=_labelled(cells.columns),
             layout={"topStart": "search", "topEnd": None, "bottomStart": "info", "bottomEnd": "paging"},
         )  # fmt: skip
