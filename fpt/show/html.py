@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -173,14 +173,14 @@ class Searchable:
             )
         cards = " cards" if len(cells.columns) >= CARDS else ""
         table = to_html_datatable(
-            cells, connected=False, allow_html=True, showIndex=False, classes=f"display compact{cards}", autoWidth=False,
-            pageLength=ROWS, style="width: 100%", columnDefs=_labelled(cells.columns),
+            cells, connected=False, allow_html=True, showIndex=False, autoWidth=False,
+            classes=f"display compact{cards}", pageLength=ROWS, style="width: 100%", columnDefs=_labelled(cells.columns),
             layout={"topStart": "search", "topEnd": None, "bottomStart": "info", "bottomEnd": "paging"},
         )  # fmt: skip
         return f'<div class="fpt-scroll fpt-searchable">{table}</div>'
 
 
-def _labelled(columns: Sequence[str]) -> list[dict[str, Any]]:
+def _labelled(columns: Iterable[str]) -> list[dict[str, Any]]:
     """Has each cell that is not empty name its column, for the cards of a phone: as fpt.js does in other tables, which
     sees no rows that are drawn later."""
     naming = "function (cell) {{ if (cell.textContent.trim()) cell.dataset.label = {name}; }}"
