@@ -173,8 +173,8 @@ class Searchable:
             )
         cards = " cards" if len(cells.columns) >= CARDS else ""
         table = to_html_datatable(
-            cells, connected=False, allow_html=True, showIndex=False, autoWidth=False,
-            classes=f"display compact{cards}", pageLength=ROWS, style="width: 100%", columnDefs=_labelled(cells.columns),
+            cells, connected=False, allow_html=True, showIndex=False, autoWidth=False, pageLength=ROWS,
+            classes=f"display compact{cards}", columnDefs=_labelled(cells.columns), style="width: 100%",
             layout={"topStart": "search", "topEnd": None, "bottomStart": "info", "bottomEnd": "paging"},
         )  # fmt: skip
         return f'<div class="fpt-scroll fpt-searchable">{table}</div>'
