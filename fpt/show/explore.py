@@ -126,7 +126,7 @@ def _setup(name: str, cells: Mapping[str, Arm]) -> dict[str, Any]:
         "name": first.task,
         "task": task,
         "model": (rest if backbone in rest else backbone + rest).removeprefix(", "),
-        "about": f"Study {first.study}, {first.origin} results, {first.seeds} seeds.",
+        "about": f"Study {first.study}, {first.origin} results, {first.seeds} seeds. Bands: 95% intervals.",
         "floor": _number(floor(first.task, first.variant)),  # null: own data, of which no baseline is known
         "linear": _number(linear.share) if (linear := _linear(first)) else None,  # a linear classifier's accuracy
         "budgets": sorted({budget for cell in arms.values() for budget in cell.budgets}),

@@ -1,14 +1,15 @@
 """Figures and tables as accessible HTML: alt text and captions are computed with the figure, never typed."""
 
 import html
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
 
 import pandas as pd
-from itables import to_html_datatable
+from itables import JavascriptFunction, to_html_datatable
 
 from fpt.show.plot import NAMES, Plot
 from fpt.show.svg import inline
@@ -16,6 +17,7 @@ from fpt.show.svg import inline
 SHORTEST = 16  # characters that a cell keeps on one line
 WIDE = 8  # columns; such a table is set smaller
 ROWS = 8  # that a searchable table shows at once
+CARDS = 5  # columns; a searchable table of so many is set as cards on a phone (fpt.css)
 FEW = 3  # commits or studies that are named
 PLURAL = {"study": "studies", "commit": "commits"}
 ABBREVIATIONS = NAMES | {
@@ -169,12 +171,23 @@ class Searchable:
             cells = cells.assign(
                 **{cells.columns[0]: [f'<a href="{html.escape(to)}">{cell}</a>' for to, cell in linked]}
             )
+        cards = " cards" if len(cells.columns) >= CARDS else ""
         table = to_html_datatable(
-            cells, connected=False, allow_html=True, showIndex=False, classes="display compact", autoWidth=False,
-            pageLength=ROWS, style="width: 100%",
+            cells, connected=False, allow_html=True, showIndex=False, autoWidth=False, pageLength=ROWS,
+            classes=f"display compact{cards}", columnDefs=_labelled(cells.columns), style="width: 100%",
             layout={"topStart": "search", "topEnd": None, "bottomStart": "info", "bottomEnd": "paging"},
         )  # fmt: skip
         return f'<div class="fpt-scroll fpt-searchable">{table}</div>'
+
+
+def _labelled(columns: Iterable[str]) -> list[dict[str, Any]]:
+    """Has each cell that is not empty name its column, for the cards of a phone: as fpt.js does in other tables, which
+    sees no rows that are drawn later."""
+    naming = "function (cell) {{ if (cell.textContent.trim()) cell.dataset.label = {name}; }}"
+    return [
+        {"targets": place, "createdCell": JavascriptFunction(naming.format(name=json.dumps(name)))}
+        for place, name in enumerate(columns)
+    ]
 
 
 @dataclass

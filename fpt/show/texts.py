@@ -74,7 +74,7 @@ def texts_table(task: str, caption: str) -> Table:
     for labels in sorted({int(each.get("labels", 0)) for each in options}, key=lambda each: each or float("inf")):
         score = linear(task, labels)
         low, high = (number_text(100 * each, PERCENT) for each in score.interval)
-        told = f"{labels}" if labels else "all"
+        told = f"{labels or 'all'} labels"  # on a phone it is a title
         level = f"{number_text(100 * score.share, PERCENT)} ({low} to {high})"
         rows.append({"labels a class": told, "trained": TFIDF, "test accuracy, %": level})
         if labels in known:

@@ -114,7 +114,8 @@ return [numbers(page.color), numbers(page.backgroundColor), all("text", "fill"),
 """
 WIDE_TABLES = """
 for (const each of document.querySelectorAll("article details")) each.open = true;
-const frames = [...document.querySelectorAll(".fpt-scroll, .pst-scrollable-table-container")];
+const scrolls = ".fpt-scroll, .pst-scrollable-table-container, .dt-layout-cell, .cell_output .output";
+const frames = [...document.querySelectorAll(scrolls)];
 const tables = frames.filter((each) => each.querySelector("table"));
 const hidden = [...document.querySelectorAll("table.cards td")].filter(
   (each) => each.textContent.trim() && !each.getClientRects().length);

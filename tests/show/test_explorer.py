@@ -37,7 +37,7 @@ def setup(page: BeautifulSoup) -> dict[str, Any]:
 
 def test_there_is_a_setup_with_its_arms_pairs_rates_and_budgets(setup: dict[str, Any]) -> None:
     assert (setup["task"], setup["model"]) == ("Digits", "tiny-lm (laptop)")
-    assert setup["about"] == "Study laptop, own results, 8 seeds."
+    assert setup["about"] == "Study laptop, own results, 8 seeds. Bands: 95% intervals."
     assert list(setup["arms"]) == ["UP", "UR", "FP", "FR"]
     assert setup["pairs"][0]["arms"] == ["UP", "FP"]
     assert [pair["arms"] for pair in setup["pairs"][1::2]] == [["UP", "UR"], ["UR", "FP"], ["FP", "FR"]]

@@ -46,8 +46,8 @@ def test_every_published_way_of_training_on_texts_has_a_row() -> None:
     rows = texts_table("banking77", "").frame
     settings = tried("banking77")
     assert len(rows) == 3 + len(probes("banking77")) + sum(map(len, settings.values()))
-    assert list(rows["labels a class"].unique()) == ["10", "30", "all"]
-    full = rows.set_index(["labels a class", "trained"]).loc[("10", "full training, 481 steps")]
+    assert list(rows["labels a class"].unique()) == ["10 labels", "30 labels", "all labels"]
+    full = rows.set_index(["labels a class", "trained"]).loc[("10 labels", "full training, 481 steps")]
     each = next(iter(settings.values()))["WP"]
     assert (full["test accuracy, %"], full["minus the probe, points"]) == (each.level().cell, each.over_probe().cell)
     assert full["rate"] == "3e-4"
