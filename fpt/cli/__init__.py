@@ -30,6 +30,7 @@ from fpt.cli.show import (
     numbers_of,
     plan_records,
     plan_table,
+    printable,
     show_json,
     show_table,
     status_records,
@@ -59,7 +60,7 @@ class Commands(TyperGroup):
         except BrokenPipeError:
             raise  # whoever reads what is printed wants no more: click ends in silence
         except (FptError, OSError) as error:
-            stderr.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
+            stderr.print(printable(f"error: {error}"), style="red", markup=False, soft_wrap=True)
             raise typer.Exit(2) from None
 
 
@@ -102,7 +103,7 @@ def _anywhere(root: Path | None) -> Path:
 
 def log(line: str) -> None:
     """Print a line about the work, without markup."""
-    console.print(line, markup=False)
+    console.print(printable(line), markup=False)
 
 
 @app.command()
@@ -415,9 +416,8 @@ def advise(
     say = _nothing if as_json else log
     say(f"reading {data}")
     if here:
-        (place / "runs").mkdir(parents=True, exist_ok=True)
-        say(f"there is no workspace here: {place} is one, and all that follows lies in it")
-    with contextlib.chdir(place):
+        say(f"there is no workspace here: what is written lies in a new one, {place}")
+    with _new_workspace(place) if here else contextlib.nullcontext(), contextlib.chdir(place):
         Work(wanted, say).run()
         found = finished(wanted)
     if as_json:
@@ -425,6 +425,19 @@ def advise(
         return
     for shown in advice_screen(found):
         console.print(shown, soft_wrap=isinstance(shown, str))
+
+
+@contextlib.contextmanager
+def _new_workspace(place: Path) -> Iterator[None]:
+    """A folder with runs/ in it. Where nothing was written into it, because the request was refused, it goes again."""
+    runs = place / "runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # something is in it
+            runs.rmdir()
+            place.rmdir()
 
 
 def _nothing(line: str) -> None:

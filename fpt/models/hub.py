@@ -112,7 +112,7 @@ def _described(name: str, path: Path, home: Mapping[str, Any]) -> Backbone:
 
     try:
         config = dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise SpecError(f"{path} holds no JSON object: {error}") from error
     for key, why in REFUSED.items():
         if config.get(key):

@@ -55,6 +55,15 @@ def another_request():
     Path("runs/advise-data/study.yaml").touch()  # planned
 
 
+def one_class():
+    pd.DataFrame({"x": np.arange(ROWS) % 7, "label": 1}).to_csv("data.csv", index=False)
+
+
+def colours_the_screen():
+    """The name of a class that a terminal would obey."""
+    pd.DataFrame({"x": np.arange(ROWS) % 7, "label": ["\x1b[31mred", *"ab" * 19, "a"]}).to_csv("data.csv", index=False)
+
+
 OURS = "advise data.csv --backbone hub:model"
 OWN_DATA = {
     "nothing there": (list, "advise data", ("data", "no such file")),
@@ -66,6 +75,8 @@ OWN_DATA = {
     "minutes that are no number": (table, "advise data.csv --minutes nan", ("--minutes",)),
     "a tolerance that is no number": (table, "advise data.csv --tolerance nan", ("--tolerance",)),
     "a name without ASCII letters": (cyrillic, "advise данные.csv", ("данные", "--name")),
+    "one class alone": (one_class, "advise data.csv", ("data.csv", "the class 1 alone")),
+    "a class whose name colours the screen": (colours_the_screen, "advise data.csv", (r"class \x1b[31mred", "1 rows")),
     "no such metric": (table, "advise data.csv --metric f1", ("f1", "macro-f1")),
     "no such arm": (table, "advise data.csv --arms full,frozne", ("frozne",)),
     "a name that is no folder": (table, "advise data.csv --name ../there", ("--name",)),
@@ -231,6 +242,12 @@ GONE = PLAIN.replace("{task: digits, arm: frozen-pretrained}", "{task: 'npz:mine
 # --- folders of models that do not hold what they announce
 
 MATRIX = "h.1.mlp.c_fc.weight"
+
+
+def brackets(folder):
+    (folder / "config.json").write_text("[" * 100_000)
+
+
 WEIGHTS = {
     "no number": (edited(filled(MATRIX, float("nan"))), (MATRIX, "not finite")),
     "whole numbers": (edited(typed(torch.int8, MATRIX)), ("I8", MATRIX)),
@@ -238,6 +255,7 @@ WEIGHTS = {
     "another shape": (edited(added("wpe.weight", torch.zeros(32, 32))), ("wpe.weight", "(32, 32)", "(64, 32)")),
     "a tensor less": (edited(without(MATRIX)), (MATRIX, "lack")),
     "a layer less": (configured(n_layer=1), ("h.1.", "layers")),
+    "a configuration of brackets": (brackets, ("config.json", "no JSON")),
     "heads that do not divide": (configured(n_head=3), ("n_head 3", "n_embd 32")),
     "fewer positions": (configured(n_positions=32), ("wpe.weight", "(64, 32)", "(32, 32)")),
 }
@@ -324,6 +342,14 @@ def test_it_is_refused_by_name_and_nothing_is_written(case, here):
     before = set(here.rglob("*"))
     refused(*command.split(), named=named)
     assert set(here.rglob("*")) == before
+
+
+@pytest.mark.parametrize("arrange", [one_class, table])
+def test_advice_that_is_refused_leaves_no_workspace(arrange, tmp_path_factory, monkeypatch):
+    monkeypatch.chdir(tmp_path_factory.mktemp("without"))
+    arrange()
+    refused(*"advise data.csv --arms frozen --backbone hub:model".split(), named=("",))
+    assert [each.name for each in Path.cwd().iterdir()] == ["data.csv"]
 
 
 @pytest.mark.parametrize("case", OF_A_SWEEP)
