@@ -123,7 +123,9 @@ def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int
 def _stacked(title: str, heads: Sequence[str], rows: Iterable[Iterable[str]]) -> Table:
     """A table of two columns, in which a row is a block of lines with the names of its cells."""
     names = min(max(map(cell_len, heads)), console.width // 3)
-    table = Table(Column(width=names, overflow="fold"), Column(overflow="fold"), title=literal(title), show_header=False)
+    table = Table(
+        Column(width=names, overflow="fold"), Column(overflow="fold"), title=literal(title), show_header=False
+    )
     for row in rows:
         for head, cell in zip(heads, row, strict=True):
             if cell:
