@@ -24,6 +24,7 @@ from fpt.models.families.library import (
     BROKEN,
     FAMILY,
     FEW_TOKENS,
+    HEADS,
     LENGTHS,
     WINDOWS,
     Family,
@@ -48,7 +49,10 @@ KINDS = {
 
 
 def tried(entry: Backbone) -> Backbone:
-    """The backbone with what its trial found. Raises SpecError with the reason where it cannot be used."""
+    """The backbone with what its trial found. Raises SpecError with the reason where it cannot be used, and DataError
+    where even the small model does not fit into memory, because of sizes that stay as they are."""
+    if wrong := [f"{name} {size}" for name in HEADS if isinstance(size := entry.config.get(name), int) and size < 1]:
+        raise SpecError(f"{entry.title} cannot be a backbone: {' and '.join(wrong)} must be 1 or more")
     groups, found = _tried(json.dumps({**entry.config}), entry.layers, entry.title)
     return replace(entry, groups=groups, found=found)
 

@@ -256,6 +256,10 @@ WEIGHTS = {
     "a tensor less": (edited(without(MATRIX)), (MATRIX, "lack")),
     "a layer less": (configured(n_layer=1), ("h.1.", "layers")),
     "a configuration of brackets": (brackets, ("config.json", "no JSON")),
+    "no width": (configured(n_embd=0), ("config.json", "width 0", "100,000")),
+    "a width without end": (configured(n_embd=10**9), ("config.json", "width 1000000000", "100,000")),
+    "less than one head": (configured(n_head=-1), ("n_head -1", "1 or more")),
+    "a table that fills the memory": (configured(n_positions=10**9), ("gpt2 architecture", "GiB of memory")),
     "heads that do not divide": (configured(n_head=3), ("n_head 3", "n_embd 32")),
     "fewer positions": (configured(n_positions=32), ("wpe.weight", "(64, 32)", "(32, 32)")),
 }
