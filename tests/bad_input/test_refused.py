@@ -166,6 +166,7 @@ STUDIES = {
 }
 RATES = "learning_rates: [1e-3], seeds: [0]"
 GOOD = f"{RATES}, compute_type: float32"
+HUNDREDS = [number / 100 for number in range(100)]
 
 
 def sweeps(*fields):
@@ -212,6 +213,10 @@ STUDIES |= {
     "a list of no task": (sweeps("task: []"), ("task = []", "empty")),
     "a list of lists of tasks": (sweeps("task: [[digits]]"), ("task = ", "must be text")),
     "an arm that is empty": (sweeps("task: digits, arm: [frozen-random, null]"), ("arm = ", "empty")),
+    "lists that make a billion sweeps": (
+        sweeps(f"task: digits, dropout: {HUNDREDS}, warmup: {HUNDREDS}, weight_decay: {HUNDREDS}, clip: {HUNDREDS}"),
+        ("sweep 1", "10,000", "100,000,000 sweeps"),
+    ),
     "a number above its range": (sweeps("task: digits, extend: [0, 11]"), ("extend = 11", "10", "sweep 1")),
     "no number type": (f"sweeps: [{{task: digits, {RATES}}}]", ("number type", "defaults")),
     "no number type for a paper": (f"paper: rothermel2021\ndefaults: {{{RATES}}}", ("number type",)),
