@@ -47,6 +47,7 @@ from fpt.sweeps.study import Study, load_study
 from fpt.sweeps.words import title
 
 FOLDERS = ("FPT_DATA", "FPT_WEIGHTS", tasks.CODE)  # environment variables that name a folder
+PAGES = (".html", ".htm")
 
 stderr = Console(stderr=True, highlight=False)
 
@@ -346,9 +347,11 @@ def compare(
 
 
 def _check_file(option: str, path: Path) -> None:
-    """Refuse (FptError) what can be no file to write."""
+    """Refuse (FptError) what can be no page to write: what is there and no page holds data, or a study."""
     if not path.absolute().parent.is_dir() or path.is_dir():
         raise FptError(f"{option} {path}: must be a file in a folder that exists")
+    if path.exists() and path.suffix.lower() not in PAGES:
+        raise FptError(f"{option} {path}: is there already, and would be lost; give a name that ends in {PAGES[0]}")
 
 
 def _where(given: Sequence[str]) -> dict[str, list[str]]:

@@ -110,6 +110,8 @@ COMMANDS = {
     "a report of nothing": ("report mine", ("mine", "no results", "fpt run mine")),
     "a report into no folder": ("report mine --output nowhere/a.html", ("--output", "nowhere/a.html")),
     "a report onto a folder": ("report mine --output runs", ("--output", "runs")),
+    "a report over its study": ("report mine --output runs/mine/study.yaml", ("study.yaml", "lost", ".html")),
+    "a page over a study": ("compare a.csv --page runs/mine/study.yaml", ("study.yaml", "lost")),
     "a report that cannot be written": ("report mine --output /proc/a.html", ("/proc", "cannot be written")),
     "nothing to publish": ("publish", ("STUDY", "--mapping")),
     "a study and all of them": ("publish mine --mapping", ("STUDY", "--mapping")),
