@@ -63,7 +63,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """The file's JSON object; None where there is none, whole."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

@@ -47,6 +47,16 @@ def test_every_number_is_whole_and_every_name_complete(rows: list[tuple[str, ...
         assert columns_of(shown)[1] == "".join("".join(cell.split()) for row in rows for cell in row)
 
 
+@pytest.mark.parametrize("name", ["[/b]rate", "[red]", "\x1b[31mred"])
+def test_names_are_shown_as_they_are_and_obeyed_by_nobody(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "width", 80)
+    with console.capture() as captured:
+        console.print(table_of(name, [name, "other"], [(name, "x")]))
+    shown = "".join(captured.get().split())
+    assert shown.count(name.replace("\x1b", r"\x1b")) == 3
+    assert "\x1b" not in shown
+
+
 @pytest.fixture(params=WIDTHS)
 def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr("fpt.cli.console.width", request.param)

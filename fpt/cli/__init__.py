@@ -30,6 +30,7 @@ from fpt.cli.show import (
     numbers_of,
     plan_records,
     plan_table,
+    printable,
     show_json,
     show_table,
     status_records,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from fpt.advise.verdict import Advice
 
 FOLDERS = ("FPT_DATA", "FPT_WEIGHTS", tasks.CODE)  # environment variables that name a folder
+PAGES = (".html", ".htm")
 
 stderr = Console(stderr=True, highlight=False)
 
@@ -62,7 +64,7 @@ class Commands(TyperGroup):
         except BrokenPipeError:
             raise  # whoever reads what is printed wants no more: click ends in silence
         except (FptError, OSError) as error:
-            stderr.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
+            stderr.print(printable(f"error: {error}"), style="red", markup=False, soft_wrap=True)
             raise typer.Exit(2) from None
 
 
@@ -105,7 +107,7 @@ def _anywhere(root: Path | None) -> Path:
 
 def log(line: str) -> None:
     """Print a line about the work, without markup."""
-    console.print(line, markup=False)
+    console.print(printable(line), markup=False)
 
 
 @app.command()
@@ -348,9 +350,11 @@ def compare(
 
 
 def _check_file(option: str, path: Path) -> None:
-    """Refuse (FptError) what can be no file to write."""
+    """Refuse (FptError) what can be no page to write: what is there and no page holds data, or a study."""
     if not path.absolute().parent.is_dir() or path.is_dir():
         raise FptError(f"{option} {path}: must be a file in a folder that exists")
+    if path.exists() and path.suffix.lower() not in PAGES:
+        raise FptError(f"{option} {path}: is there already, and would be lost; give a name that ends in {PAGES[0]}")
 
 
 def _where(given: Sequence[str]) -> dict[str, list[str]]:
@@ -418,9 +422,8 @@ def advise(
     say = _nothing if as_json else log
     say(f"reading {data}")
     if alone:
-        (place / "runs").mkdir(parents=True, exist_ok=True)
-        say(f"there is no workspace here: {place} is one, and all that follows lies in it")
-    with contextlib.chdir(place):
+        say(f"there is no workspace here: what is written lies in a new one, {place}")
+    with _new_workspace(place) if alone else contextlib.nullcontext(), contextlib.chdir(place):
         Work(wanted, say).run()
         found = finished(wanted)
     show_advice(found, as_json)
@@ -433,6 +436,19 @@ def show_advice(found: "Advice", json_alone: bool) -> None:
         return
     for shown in advice_screen(found):
         console.print(shown, soft_wrap=isinstance(shown, str))
+
+
+@contextlib.contextmanager
+def _new_workspace(place: Path) -> Iterator[None]:
+    """A folder with runs/ in it. Where nothing was written into it, because the request was refused, it goes again."""
+    runs = place / "runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # something is in it
+            runs.rmdir()
+            place.rmdir()
 
 
 def _nothing(line: str) -> None:

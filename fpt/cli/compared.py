@@ -10,7 +10,7 @@ import pandas as pd
 import typer
 from rich.table import Table
 
-from fpt.cli.show import before_numbers, console, table_of
+from fpt.cli.show import before_numbers, console, printable, table_of
 from fpt.results.compare import AS_GIVEN, COMMON, TUNED, Compared, difference_text, pair_text, score_text
 
 MOST_ROWS = 40  # of a table on the screen; --json and --page have all
@@ -22,7 +22,7 @@ def show(compared: Compared, json_alone: bool) -> None:
         typer.echo(as_json(compared))
         return
     for part in screen(compared):
-        console.print(part, markup=False)
+        console.print(printable(part) if isinstance(part, str) else part, markup=False)
 
 
 def screen(compared: Compared) -> Iterator[Table | str]:

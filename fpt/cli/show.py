@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 import typer
 from rich.cells import cell_len
@@ -35,18 +36,29 @@ FIRST_LINE = 0.01  # share done at which a sweep says for the first time how far
 console = Console(highlight=False)
 
 
+def printable(text: str) -> str:
+    """Text of which a terminal obeys nothing: names of files and in data may hold control characters."""
+    shown = (each.isprintable() or each == "\n" or category(each) == "Zs" for each in text)
+    return "".join(each if kept else repr(each)[1:-1] for each, kept in zip(text, shown, strict=True))
+
+
+def literal(text: str) -> str:
+    """The same, of which rich takes nothing for markup."""
+    return escape(printable(text))
+
+
 def table_of(title: str, columns: Sequence[str | Column], rows: Iterable[Iterable[str]]) -> Table:
     """A table whose title and cells are shown as they are: nothing in them is markup, and nothing is cut. Numbers are
     columns on the right. Where the screen is too narrow for them in one line, a row becomes a block of lines."""
-    shown = [_column(column) for column in columns]
-    cells = [tuple(row) for row in rows]
+    shown = [replace(column, header=printable(str(column.header))) for column in map(_column, columns)]
+    cells = [tuple(map(printable, row)) for row in rows]
     room = console.width - 3 * len(shown) - 1  # beside the lines and blanks around cells
     widths = _widths(shown, [[row[place] for row in cells] for place in range(len(shown))], room)
     if not widths:
         return _stacked(title, [str(column.header) for column in shown], cells)
     for column, width in zip(shown, widths, strict=True):
-        column.width, column.overflow = width, "fold"
-    table = Table(*shown, title=escape(title))
+        column.width, column.overflow, column.header = width, "fold", escape(str(column.header))
+    table = Table(*shown, title=literal(title))
     for row in cells:
         table.add_row(*map(escape, row))
     return table
@@ -111,7 +123,9 @@ def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int
 def _stacked(title: str, heads: Sequence[str], rows: Iterable[Iterable[str]]) -> Table:
     """A table of two columns, in which a row is a block of lines with the names of its cells."""
     names = min(max(map(cell_len, heads)), console.width // 3)
-    table = Table(Column(width=names, overflow="fold"), Column(overflow="fold"), title=escape(title), show_header=False)
+    table = Table(
+        Column(width=names, overflow="fold"), Column(overflow="fold"), title=literal(title), show_header=False
+    )
     for row in rows:
         for head, cell in zip(heads, row, strict=True):
             if cell:
@@ -316,12 +330,12 @@ def advice_screen(advice: "Advice") -> Iterator[Table | str]:
     from fpt.advise import words
     from fpt.advise.report import arms_frame, pairs_frame
 
-    yield f"[bold]{escape(words.recommended(advice))}[/bold]"
+    yield f"[bold]{literal(words.recommended(advice))}[/bold]"
     frames = {f"{advice.study}: fresh seeds": arms_frame(advice), "what can be told apart": pairs_frame(advice)}
     for heading, frame in frames.items():
         yield table_of(heading, before_numbers(*frame.columns), frame.itertuples(index=False, name=None))
-    yield from map(escape, words.further(advice))
+    yield from map(literal, words.further(advice))
     for line in words.warnings(advice):
-        yield f"[yellow]warning:[/yellow] {escape(line)}"
-    yield escape(f"kept: {advice.winner}; README.md there says how to load it")
-    yield escape(f"page: runs/{advice.study}/report.html; again, or changed: fpt run {advice.study}")
+        yield f"[yellow]warning:[/yellow] {literal(line)}"
+    yield literal(f"kept: {advice.winner}; README.md there says how to load it")
+    yield literal(f"page: runs/{advice.study}/report.html; again, or changed: fpt run {advice.study}")

@@ -28,7 +28,7 @@ INSTEAD = {  # files of a folder that cannot be used, and what to do
 }
 PINNED = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-MOST_LAYERS = 1_000  # a damaged number would otherwise be built until the memory is full
+MOST_LAYERS, MOST_WIDTH = 1_000, 100_000  # a damaged number would otherwise be built until the memory is full
 REFUSED = {
     "auto_map": "its config.json has auto_map: it needs code from its own folder, which is never executed",
     "is_encoder_decoder": "it is an encoder and a decoder, and a backbone is one stack",
@@ -112,7 +112,7 @@ def _described(name: str, path: Path, home: Mapping[str, Any]) -> Backbone:
 
     try:
         config = dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise SpecError(f"{path} holds no JSON object: {error}") from error
     for key, why in REFUSED.items():
         if config.get(key):
@@ -126,6 +126,8 @@ def _described(name: str, path: Path, home: Mapping[str, Any]) -> Backbone:
         )
     if not 1 <= layers <= MOST_LAYERS:
         raise SpecError(f"{path} announces {layers} layers: 1 to {MOST_LAYERS:,} are allowed")
+    if not 1 <= width <= MOST_WIDTH:
+        raise SpecError(f"{path} announces the width {width}: 1 to {MOST_WIDTH:,} are allowed")
     title = f"{title}, {kind} architecture, {layers} layers of width {width}"
     return tried(Backbone("library", config, layers, title=title, found={}, **home))
 

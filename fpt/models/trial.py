@@ -24,6 +24,7 @@ from fpt.models.families.library import (
     BROKEN,
     FAMILY,
     FEW_TOKENS,
+    HEADS,
     LENGTHS,
     WINDOWS,
     Family,
@@ -33,10 +34,12 @@ from fpt.models.families.library import (
     token_tables,
 )
 from fpt.models.layers import Projection
+from fpt.tasks.files import check_fits
 
 DEPTH = 8  # layers that are tried: kinds of layers take turns of 8 at most
 TOKENS, RUNS = 7, 2
 PADDED = (7, 4, 1)  # lengths of the padded examples
+COPIES = 64  # bytes of a parameter in a trial: eight tensors of 8 bytes
 TOLERANCE = 1e-4  # relative; the library computes norms and angles in float32
 # A field of a config.json -> what kind of model has it, for a message.
 KINDS = {
@@ -46,7 +49,10 @@ KINDS = {
 
 
 def tried(entry: Backbone) -> Backbone:
-    """The backbone with what its trial found. Raises SpecError with the reason where it cannot be used."""
+    """The backbone with what its trial found. Raises SpecError with the reason where it cannot be used, and DataError
+    where even the small model does not fit into memory, because of sizes that stay as they are."""
+    if wrong := [f"{name} {size}" for name in HEADS if isinstance(size := entry.config.get(name), int) and size < 1]:
+        raise SpecError(f"{entry.title} cannot be a backbone: {' and '.join(wrong)} must be 1 or more")
     groups, found = _tried(json.dumps({**entry.config}), entry.layers, entry.title)
     return replace(entry, groups=groups, found=found)
 
@@ -120,6 +126,10 @@ def _try(family: Family, entry: Backbone) -> tuple[tuple[str, ...], Mapping[str,
     """Groups, and the fields of the family that were found."""
     config = family.configuration(entry)
     config._experts_implementation = "eager"
+    with torch.device("meta"):  # counted without being allocated: a damaged number may be any
+        sizes = AutoModel.from_config(config)
+    count = sum(tensor.numel() for tensor in (*sizes.parameters(), *sizes.buffers()))
+    check_fits(COPIES * count, f"a small model of {entry.title}")
     library: Any = AutoModel.from_config(config, attn_implementation="eager").double().eval()
     zeros = {any_layer(name) for name, value in library.named_parameters() if not value.any()}
     for parameter in library.parameters():

@@ -1,6 +1,7 @@
 """Types of the fields of a sweep, with their rules, and what is named in them: arms, options."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
@@ -18,7 +19,7 @@ T = TypeVar("T", int, float, str)
 def distinct(values: tuple[T, ...]) -> tuple[T, ...]:
     """The values as written, sorted. Raises ValueError where one is given more than once."""
     values = as_written(values)
-    if twice := sorted({value for value in values if values.count(value) > 1}):
+    if twice := sorted(value for value, count in Counter(values).items() if count > 1):
         raise ValueError(f"{', '.join(map(str, twice))} given more than once")
     return tuple(sorted(values))
 

@@ -4,6 +4,7 @@ runs.
 
 import fnmatch
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from fpt.sweeps.study_file import Fields, StudyFile, read_study, study_label
 from fpt.sweeps.words import title
 from fpt.training.recipe import KEEP_WEIGHTS
 
+MOST_SWEEPS = 10_000  # of a study: a few lists make billions, and each is resolved
 LISTS = {"trainable", "measures", "learning_rates", "seeds"}  # fields that hold several values
 Wanted = tuple[Fields, str]  # the fields of one sweep, keep_as among them, and where they were written
 
@@ -106,7 +108,8 @@ def _of_tables(file: StudyFile, label: str) -> Iterator[Wanted]:
 
 
 def _of_sweeps(file: StudyFile, label: str) -> Iterator[Wanted]:
-    """What every combination of the lists in the entries under `sweeps` wants."""
+    """What every combination of the lists in the entries under `sweeps` wants. SpecError for more than can be."""
+    wanted = 0
     for number, entry in enumerate(file.sweeps, start=1):
         source = f"{label}, sweep {number}"
         for task in _each(entry.get("task", file.defaults.get("task")), "task", source):
@@ -117,6 +120,11 @@ def _of_sweeps(file: StudyFile, label: str) -> Iterator[Wanted]:
             _check_keeps(fields, source)
             measures = {"measures": _measures(file.defaults, of_task, entry)}
             crossed = {name: _each(value, name, source) for name, value in fields.items() if name not in LISTS}
+            wanted += math.prod(map(len, crossed.values()))
+            if wanted > MOST_SWEEPS:
+                raise SpecError(
+                    f"the lists of fields are multiplied out, to {wanted:,} sweeps: at most {MOST_SWEEPS:,} ({source})"
+                )
             for values in itertools.product(*crossed.values()):
                 yield {**fields, **dict(zip(crossed, values, strict=True)), **measures}, source
 

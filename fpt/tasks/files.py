@@ -9,7 +9,9 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
 from http.client import HTTPException
+from lzma import LZMAError
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 from urllib.request import urlopen
 
@@ -36,6 +38,11 @@ CHANNELS = 4  # at most
 LARGEST = 1_000_000  # symbol or label: every one has a row in the input or the output layer
 CHECKSUMS = {32: "MD5", 64: "SHA-256"}  # by their hex digits
 RAGGED = "(Fill sequences of different lengths with 0 on the right, and give the option padded: true.)"
+# What NumPy and zipfile raise for a file that is not whole, is encrypted, or is compressed in a way they do not know
+DAMAGED = (
+    OSError, EOFError, MemoryError, RuntimeError, TypeError, ValueError, SyntaxError, TokenError, LZMAError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 Array = NDArray[Any]
 
@@ -55,7 +62,7 @@ def read_npz(path: Path, tested: bool = True, white: int = BRIGHTEST) -> list[Ex
             if (unused := [name for name in file if name not in NAMES]) and not tested:
                 raise DataError(f"{path}: {', '.join(unused)} would not be used; leave only {', '.join(NAMES)}.")
             arrays = {name: _numbers(file, name) for name in needed}
-    except (OSError, EOFError, MemoryError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+    except DAMAGED as error:
         found = f" (SHA-256 {sha256(path)})" if path.is_file() else ""
         raise DataError(f"{path}{found} is truncated, altered or no .npz file of numbers: {error}") from error
     return examples(arrays, str(path), white)
@@ -78,8 +85,11 @@ def _numbers(file: NpzFile, name: str) -> Array:
     and DataError where it is larger than the memory: a few compressed kilobytes can stand for terabytes of zeros."""
     assert file.zip is not None  # it is open
     try:
-        check_fits(file.zip.getinfo(f"{name}.npy").file_size, f"{file.zip.filename}: {name}")
-        return file[name]
+        stored = name if name in file.zip.namelist() else f"{name}.npy"  # as NumPy looks for it
+        check_fits(file.zip.getinfo(stored).file_size, f"{file.zip.filename}: {name}")
+        if isinstance(found := file[name], np.ndarray):
+            return found
+        raise ValueError("it is no array")
     except ValueError as error:
         raise ValueError(f"{name}: {error}. {RAGGED if name.startswith('x') else ''}".rstrip()) from error
 

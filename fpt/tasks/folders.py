@@ -165,12 +165,9 @@ def _brightest(bits: int) -> int:
 def _open(file: Path) -> Any:
     """A decoded image, upright, of at most 8 bits a channel, or gray of 16. Raises DataError naming the file."""
     try:
-        # The stream is ours to close: the library leaves it open when the image is damaged. It warns of images of more
-        # than 89 megapixels, and refuses those of twice as many.
-        with (
-            open(file, "rb") as stream,
-            warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning),
-        ):
+        # The stream is ours to close: the library leaves it open when the image is damaged. It warns of damaged
+        # metadata and of images of more than 89 megapixels, and refuses those of twice as many.
+        with open(file, "rb") as stream, warnings.catch_warnings(action="ignore"):
             stored = Image.open(stream)
             stored.load()
             image = ImageOps.exif_transpose(stored)

@@ -16,6 +16,9 @@ from fpt.files import check_fits
 MOST_COLUMNS = 10_000  # tokens beyond that fill the memory of every model here
 FEW = 5  # names that an error lists
 LONG = 40  # letters of a name that are shown
+LONGEST = 10_000  # letters of a name: more are no name
+# Of pandas and csv; and of pyarrow, for what somebody wrote about the columns of a parquet file
+UNREADABLE = (ValueError, OSError, csv.Error, AttributeError, LookupError, RecursionError, TypeError)
 ENDINGS = (".csv", ".tsv", ".parquet")
 MISSING = "(NA, None, null and the like count as missing)"
 NAMES_NEEDED = "put a line with a name for every column before it"
@@ -34,7 +37,7 @@ def read_table(path: Path) -> pd.DataFrame:
         raise DataError(f"{path}: the name of a table ends in {', '.join(ENDINGS)}.")
     try:
         frame = _parquet(path) if ending == ".parquet" else _text(path, "\t" if ending == ".tsv" else ",")
-    except (ValueError, OSError, csv.Error) as error:  # pandas' own errors are ValueErrors
+    except UNREADABLE as error:
         raise DataError(f"{path} is no table that can be read: {error}") from error
     if frame.empty:
         raise DataError(f"{path} has no rows.")
@@ -146,6 +149,8 @@ def _check_heads(heads: list[str], path: Path) -> None:
     """DataError for too many columns, and for two of one name."""
     if len(heads) > MOST_COLUMNS:
         raise DataError(f"{path} has {len(heads):,} columns; at most {MOST_COLUMNS:,} are a sequence here.")
+    if long := [head for head in heads if len(head) > LONGEST]:
+        raise DataError(f"{path}: its first line, {few(long)}, is no header: a name has at most {LONGEST:,} letters.")
     if len(set(heads)) < len(heads):
         twice = sorted({head for head in heads if heads.count(head) > 1})
         if pd.to_numeric(pd.Series(twice, dtype=object), errors="coerce").notna().all():

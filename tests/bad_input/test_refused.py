@@ -55,6 +55,15 @@ def another_request():
     Path("runs/advise-data/study.yaml").touch()  # planned
 
 
+def one_class():
+    pd.DataFrame({"x": np.arange(ROWS) % 7, "label": 1}).to_csv("data.csv", index=False)
+
+
+def colours_the_screen():
+    """The name of a class that a terminal would obey."""
+    pd.DataFrame({"x": np.arange(ROWS) % 7, "label": ["\x1b[31mred", *"ab" * 19, "a"]}).to_csv("data.csv", index=False)
+
+
 OURS = "advise data.csv --backbone hub:model"
 OWN_DATA = {
     "nothing there": (list, "advise data", ("data", "no such file")),
@@ -66,6 +75,8 @@ OWN_DATA = {
     "minutes that are no number": (table, "advise data.csv --minutes nan", ("--minutes",)),
     "a tolerance that is no number": (table, "advise data.csv --tolerance nan", ("--tolerance",)),
     "a name without ASCII letters": (cyrillic, "advise данные.csv", ("данные", "--name")),
+    "one class alone": (one_class, "advise data.csv", ("data.csv", "the class 1 alone")),
+    "a class whose name colours the screen": (colours_the_screen, "advise data.csv", (r"class \x1b[31mred", "1 rows")),
     "no such metric": (table, "advise data.csv --metric f1", ("f1", "macro-f1")),
     "no such arm": (table, "advise data.csv --arms full,frozne", ("frozne",)),
     "a name that is no folder": (table, "advise data.csv --name ../there", ("--name",)),
@@ -99,6 +110,8 @@ COMMANDS = {
     "a report of nothing": ("report mine", ("mine", "no results", "fpt run mine")),
     "a report into no folder": ("report mine --output nowhere/a.html", ("--output", "nowhere/a.html")),
     "a report onto a folder": ("report mine --output runs", ("--output", "runs")),
+    "a report over its study": ("report mine --output runs/mine/study.yaml", ("study.yaml", "lost", ".html")),
+    "a page over a study": ("compare a.csv --page runs/mine/study.yaml", ("study.yaml", "lost")),
     "a report that cannot be written": ("report mine --output /proc/a.html", ("/proc", "cannot be written")),
     "nothing to publish": ("publish", ("STUDY", "--mapping")),
     "a study and all of them": ("publish mine --mapping", ("STUDY", "--mapping")),
@@ -155,6 +168,7 @@ STUDIES = {
 }
 RATES = "learning_rates: [1e-3], seeds: [0]"
 GOOD = f"{RATES}, compute_type: float32"
+HUNDREDS = [number / 100 for number in range(100)]
 
 
 def sweeps(*fields):
@@ -201,6 +215,10 @@ STUDIES |= {
     "a list of no task": (sweeps("task: []"), ("task = []", "empty")),
     "a list of lists of tasks": (sweeps("task: [[digits]]"), ("task = ", "must be text")),
     "an arm that is empty": (sweeps("task: digits, arm: [frozen-random, null]"), ("arm = ", "empty")),
+    "lists that make a billion sweeps": (
+        sweeps(f"task: digits, dropout: {HUNDREDS}, warmup: {HUNDREDS}, weight_decay: {HUNDREDS}, clip: {HUNDREDS}"),
+        ("sweep 1", "10,000", "100,000,000 sweeps"),
+    ),
     "a number above its range": (sweeps("task: digits, extend: [0, 11]"), ("extend = 11", "10", "sweep 1")),
     "no number type": (f"sweeps: [{{task: digits, {RATES}}}]", ("number type", "defaults")),
     "no number type for a paper": (f"paper: rothermel2021\ndefaults: {{{RATES}}}", ("number type",)),
@@ -231,6 +249,12 @@ GONE = PLAIN.replace("{task: digits, arm: frozen-pretrained}", "{task: 'npz:mine
 # --- folders of models that do not hold what they announce
 
 MATRIX = "h.1.mlp.c_fc.weight"
+
+
+def brackets(folder):
+    (folder / "config.json").write_text("[" * 100_000)
+
+
 WEIGHTS = {
     "no number": (edited(filled(MATRIX, float("nan"))), (MATRIX, "not finite")),
     "whole numbers": (edited(typed(torch.int8, MATRIX)), ("I8", MATRIX)),
@@ -238,6 +262,11 @@ WEIGHTS = {
     "another shape": (edited(added("wpe.weight", torch.zeros(32, 32))), ("wpe.weight", "(32, 32)", "(64, 32)")),
     "a tensor less": (edited(without(MATRIX)), (MATRIX, "lack")),
     "a layer less": (configured(n_layer=1), ("h.1.", "layers")),
+    "a configuration of brackets": (brackets, ("config.json", "no JSON")),
+    "no width": (configured(n_embd=0), ("config.json", "width 0", "100,000")),
+    "a width without end": (configured(n_embd=10**9), ("config.json", "width 1000000000", "100,000")),
+    "less than one head": (configured(n_head=-1), ("n_head -1", "1 or more")),
+    "a table that fills the memory": (configured(n_positions=10**9), ("gpt2 architecture", "GiB of memory")),
     "heads that do not divide": (configured(n_head=3), ("n_head 3", "n_embd 32")),
     "fewer positions": (configured(n_positions=32), ("wpe.weight", "(64, 32)", "(32, 32)")),
 }
@@ -324,6 +353,14 @@ def test_it_is_refused_by_name_and_nothing_is_written(case, here):
     before = set(here.rglob("*"))
     refused(*command.split(), named=named)
     assert set(here.rglob("*")) == before
+
+
+@pytest.mark.parametrize("arrange", [one_class, table])
+def test_advice_that_is_refused_leaves_no_workspace(arrange, tmp_path_factory, monkeypatch):
+    monkeypatch.chdir(tmp_path_factory.mktemp("without"))
+    arrange()
+    refused("advise", "data.csv", "--backbone", "hub:model", named=("data.csv" if arrange is one_class else "model",))
+    assert [each.name for each in Path.cwd().iterdir()] == ["data.csv"]
 
 
 @pytest.mark.parametrize("case", OF_A_SWEEP)

@@ -3,8 +3,11 @@
 import hashlib
 import io
 import pickle
+import re
 import shutil
+import struct
 import tarfile
+import zipfile
 from functools import partial
 from http.client import IncompleteRead
 from pathlib import Path
@@ -23,7 +26,7 @@ from torchvision.datasets import CIFAR10, MNIST
 from fpt.errors import DataError, FptError
 from fpt.files import sha256
 from fpt.tasks import files, load
-from fpt.tasks.files import read_npz
+from fpt.tasks.files import NAMES, read_npz
 from fpt.tasks.tables import read_table
 
 Arrays = dict[str, Any]
@@ -290,10 +293,32 @@ def npy() -> bytes:
     return file.getvalue()
 
 
+def archive(member: bytes, *, flags: int = 0, compression: int = 0) -> bytes:
+    """An archive whose arrays are these bytes, with what its headers say of how they are stored."""
+    with zipfile.ZipFile(file := io.BytesIO(), "w") as stored:
+        for name in NAMES:
+            stored.writestr(f"{name}.npy", member)
+    content = bytearray(file.getvalue())
+    for signature, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        for found in re.finditer(re.escape(signature), bytes(content)):
+            struct.pack_into("<HH", content, found.start() + place, flags, compression)
+    return bytes(content)
+
+
 @pytest.mark.parametrize(
     "content",
-    [WHOLE[:-200], WHOLE[:900] + b"???" + WHOLE[903:], b"no arrays", npy(), pickle.dumps({"x_train": 1})],
-    ids=["truncated", "altered", "text", "npy", "pickle"],
+    [
+        WHOLE[:-200],
+        WHOLE[:900] + b"???" + WHOLE[903:],
+        b"no arrays",
+        npy(),
+        pickle.dumps({"x_train": 1}),
+        archive(b"no array"),
+        archive(b"\x93NUMPY\x01\x00\x06\x00((((((\n"),
+        archive(npy(), flags=1),
+        archive(npy(), compression=99),
+    ],
+    ids=["truncated", "altered", "text", "npy", "pickle", "no array", "brackets", "encrypted", "compression"],
 )
 @pytest.mark.parametrize("name", ["mnist", "mine"])
 def test_a_file_that_is_no_whole_npz_is_refused_and_stays(name: str, content: bytes, tmp_path: Path) -> None:

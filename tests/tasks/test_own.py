@@ -1,12 +1,15 @@
 """Your own tables of numbers and of texts: what becomes of them, and what is refused."""
 
 import csv
+import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from sklearn.datasets import load_wine
@@ -58,6 +61,16 @@ def test_parquet_is_read_as_the_csv_is(wine: Path, tmp_path: Path) -> None:
     one, other = load(f"csv:{wine}"), load(f"csv:{tmp_path}/WINE.PARQUET")
     assert "left out as text: waited" in other.read
     assert torch.equal(one.data.train.inputs, other.data.train.inputs)
+
+
+@pytest.mark.parametrize("about", [{"index_columns": ["gone"]}, {"columns": 5}, []])
+def test_parquet_that_says_of_itself_what_is_not_so(about: Any, tmp_path: Path) -> None:
+    table = pa.table({"a": [1, 2, 4] * 6, "target": [0, 1] * 9})
+    whole = {"index_columns": [], "columns": [], "column_indexes": []}
+    said = whole | about if isinstance(about, dict) else about
+    pq.write_table(table.replace_schema_metadata({"pandas": json.dumps(said)}), tmp_path / "x.parquet")
+    with pytest.raises(DataError, match=r"x\.parquet is no table that can be read"):
+        load(f"csv:{tmp_path}/x.parquet")
 
 
 def test_an_index_of_parquet_with_a_name_is_a_column(wine: Path, tmp_path: Path) -> None:
@@ -156,6 +169,7 @@ def test_a_table_that_is_no_task_is_refused(wine: Path, change: Any, message: st
         ("5.1,3.5,0\n" + "6.2,3.4,1\n4.9,3.6,0\n" * 9, "first line, 5.1, 3.5, 0, holds data"),
         ("0,7,0\n" + "1,7,1\n0,8,0\n" * 9, "first line, 0, 7, 0, holds data"),
         ("sep=,\na,target\n" + "1,0\n3,1\n" * 9, "first line, sep=, , is no header"),
+        ("x" * 100_000 + ",target\n" + "1,0\n3,1\n" * 9, "first line, x+…, is no header"),
         ("# measured\na,target\n" + "1,0\n3,1\n" * 9, "first line, # measured, is no header"),
         ("\nid,target\n\n" + "".join(f"{row},{row},{row % 2}\n" for row in range(9)), "more fields than the header"),
     ],

@@ -194,8 +194,9 @@ def _as_read(kind: Any, given: Mapping[str, Any], layers: int, fields: Mapping[s
     names = getattr(kind, "attribute_map", {})
     layers = fields.get("num_hidden_layers", layers)
     fields = {names.get(name, name): value for name, value in fields.items() if name != "num_hidden_layers"}
-    # Number type and attention are ours, whatever the file asks for.
-    kept = {name: value for name, value in given.items() if not re.search("^(torch_)?dtype$|attn_implementation", name)}
+    # Number type and attention are ours, whatever the file asks for, and nothing reads a head of so many labels.
+    ours = "^(torch_)?dtype$|attn_implementation|^num_labels$"
+    kept = {name: value for name, value in given.items() if not re.search(ours, name)}
     config = kind.from_dict({**kept, **fields})
     for name, value in vars(config).items():
         if isinstance(value, list) and len(value) == config.num_hidden_layers:
