@@ -176,7 +176,10 @@ def known() -> dict[str, Treatment]:
     for name, (given, source) in own_arms().items():
         entry = _of_fields(name, given, f"arm {name} of {source}")
         if {name, entry.letters} & {*found, *SHORT, *(other.letters for other in found.values())}:
-            raise SpecError(f"arm {name} of {source}: another arm has its name or its letters ({entry.letters})")
+            raise SpecError(
+                f"arm {name} of {source}: another arm has its name or its letters ({entry.letters}); rename it, and "
+                "give it `letters` that `fpt list arms` does not have"
+            )
         found[name] = entry
     return found
 
