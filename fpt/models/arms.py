@@ -39,6 +39,11 @@ class Part:
         there = self.layers is None or layer in range(layers)[self.layers]
         return there and group in self.groups and re.search(self.names, name) is not None
 
+    @property
+    def deepest(self) -> int:
+        """How many layers a model needs to have all that it names."""
+        return 0 if self.layers is None else max(abs(end) for end in (self.layers.start, self.layers.stop) if end)
+
 
 INSIDE = ("layer_norm", "attention", "feed_forward", "recurrent")  # groups of the layers
 PARTS: dict[str, Part] = {
