@@ -310,7 +310,8 @@ def test_a_paper_with_its_arm_and_study_is_two_files_of_ones_own(own: Path) -> N
     assert (first.arm, first.folder_name.startswith("digits.bitfit-pretrained-")) == ("bitfit-pretrained", True)
     assert second.folder_name.startswith("digits.input+layers_last_1+output-pretrained-")
     assert fpt.models.arm("BF") == fpt.models.arm("bitfit-pretrained")
-    assert (plot.colour_of("BF"), plot.long_name("BF")) == ("#123456", "biases")
+    fields = [{**spec.resolved(), "arm": spec.arm} for spec in (first, second)]
+    assert (plot.looks_of(fields)[0]["color"], plot.words_of(fields)[0]) == ("#123456", "biases")
     peaks = {first.arm: 0.9, second.arm: 0.6}
 
     def accuracy(spec: Any, rate: float, seed: int) -> float:

@@ -90,11 +90,11 @@ class Kind:
 
 KINDS = {
     "beats": Kind(accuracy, with_first, "by", "to", ties=True),
-    "matches": Kind(accuracy, with_first, "-margin"),
-    "comparable": Kind(accuracy, with_first, "-margin", "margin", likeness=True),
+    "matches": Kind(accuracy, with_first, "-within"),
+    "comparable": Kind(accuracy, with_first, "-within", "within", likeness=True),
     "order": Kind(accuracy, in_order, "by", "to", ties=True),
     "smaller_gap": Kind(accuracy, less_first, "by"),
-    "near": Kind(above_printed, alone, "-margin", "margin", likeness=True),
+    "near": Kind(above_printed, alone, "-within", "within", likeness=True),
     "rate_ratio": Kind(losses.ratio_of_rates, with_first, "by", "to", at=EVERY_RATE),
     "faster": Kind(pairs=with_first, decide=steps.faster),
     # those that serve a few claims
@@ -176,9 +176,10 @@ def _contrasts(case: Case, kind: Kind) -> list[Comparison]:
 
 def limit(case: Case, name: str, times: bool = False) -> float:
     """A limit by its name: a number, the margin of the task, or what the rule gives, in points or, of a ratio, in
-    times."""
-    if name.endswith("margin"):
-        return -case.margin if name.startswith("-") else case.margin
+    times. `within` is the margin of the rule, or of the task where the rule has none."""
+    if name.endswith(("margin", "within")):
+        margin = (case.rule.by * POINT if name.endswith("within") else 0) or case.margin
+        return -margin if name.startswith("-") else margin
     if name == "level":
         return math.nextafter(float(case.rule.level) / 100, 0)  # reached counts as reached
     given = {"by": case.rule.by, "to": case.rule.to}

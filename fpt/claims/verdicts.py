@@ -132,11 +132,12 @@ def tally(table: pd.DataFrame) -> list[tuple[str, int, int]]:
     return [each for each in found if any(each[1:])]
 
 
-def tested(table: pd.DataFrame) -> dict[str, str]:
-    """By claim, its word; of those alone of which some contrast was run."""
-    of_claims = table[table["claim"] != ""]
-    ends, run = of_claims[of_claims["id"] == ""], of_claims[of_claims["id"] != ""]
-    return {str(row.claim): str(row.word) for row in ends[ends["claim"].isin(run["claim"])].itertuples()}
+def tested(table: pd.DataFrame) -> list[tuple[str, str, str, str]]:
+    """Claim, word, whether it was planned, and what its contrasts note; of those alone of which a contrast was run."""
+    run = table[(table["claim"] != "") & (table["id"] != "")]
+    notes = {name: "; ".join(filter(None, dict.fromkeys(rows["note"]))) for name, rows in run.groupby("claim")}
+    ends = table[table["claim"].isin(notes) & (table["id"] == "")]
+    return [(*said, notes[said[0]]) for said in zip(ends["claim"], ends["word"], ends["planned"], strict=True)]
 
 
 def digest_of_runs(root: Path | None = None, study: str = "") -> str:

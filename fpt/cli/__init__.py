@@ -37,7 +37,7 @@ from fpt.cli.show import (
     status_table,
     total_text,
 )
-from fpt.errors import FptError, SpecError
+from fpt.errors import FptError, SpecError, unknown
 from fpt.files import check_writable, study_folder, workspace_around, write_atomically
 from fpt.sweeps import engines, ledger
 from fpt.sweeps import publish as publishing
@@ -492,15 +492,20 @@ def judge(
     from fpt.claims.judge import judge as judged
     from fpt.claims.verdicts import CLAIMS, digest_of_runs, tally, tested, write
     from fpt.papers import claim
+    from fpt.results import arms_of
 
     with contextlib.chdir(ledger.workspace(root)):
         folder = Path("runs", study or "")
+        if study and not arms_of(study, origin="own"):
+            raise SpecError(f"no sweep of {study} is done, so there is nothing to judge: fpt run {study} trains them")
         with stderr.status("judging"):
             table = judged(Path(), study or "")
             write(table, folder, digest_of_runs(Path(), study or ""))
-        said = [(name, word, claim(name).says) for name, word in tested(table).items()] if study else []
+        said = [(*each, claim(each[0]).says) for each in tested(table)] if study else []
     if study:
-        show_table(str(folder / CLAIMS), ("claim", "word", "says"), said, as_json)
+        show_table(str(folder / CLAIMS), ("claim", "word", "planned", "note", "says"), said, as_json)
+        if not (said or as_json):
+            log("no claim was tested: none names rows that these sweeps serve")
         return
     found = ((word, str(of_claims), str(of_findings)) for word, of_claims, of_findings in tally(table))
     show_table(str(folder / CLAIMS), before_numbers("word", "claims", "findings"), found, as_json)
@@ -564,7 +569,10 @@ def list_(
     place = ledger.workspace(root) if kind is options.Listable.STUDIES else _anywhere(root)
     columns = [numbers_of(name) if name in COUNTS else name for name in COLUMNS[kind]]
     with contextlib.chdir(place):
-        found = [row for row in rows(kind) if any(fnmatchcase(cell, names) for cell in row)]
+        known = list(rows(kind))
+    found = [row for row in known if any(fnmatchcase(cell, names) for cell in row)]
+    if known and not found:
+        raise unknown(f"name among {kind}", names, [row[0] for row in known])
     show_table(kind.value, columns, found, as_json)
 
 

@@ -210,7 +210,7 @@ def total_text(plan: Sequence[tuple[SweepState, Sequence[Cost]]]) -> str:
         f"{time_text(sum(seconds))} {how}" + (f" for {len(seconds)} of them" if len(seconds) < len(plan) else "")
         for how, seconds in sums.items()
     ]
-    return ", ".join(parts + [f"{unknown} of unknown time"] * bool(unknown))
+    return ", ".join(parts + [f"{unknown} of unknown time (--measure times them here)"] * bool(unknown))
 
 
 def status_table(study: Study) -> Table:

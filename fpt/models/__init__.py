@@ -93,8 +93,8 @@ def trainable_groups(
     A policy takes those of its groups that the backbone has: of `none`, whose groups are `input` and `output`, `fpt`
     and `all` train these two. A list means every group it names. own_table: as of `groups_of`; a table that reads alone
     stays frozen, unless a list names it, or a policy the part `token_table`.
-    Raises SpecError for an unknown policy or group, for a group named by hand that the backbone does not have, and for
-    a policy that leaves nothing to train, and for adapters of a backbone that has no matrices for them.
+    Raises SpecError for an unknown policy or group, for a group or layers named by hand that the backbone does not
+    have, for a policy that leaves nothing to train, and for adapters of a backbone that has no matrices for them.
     """
     has = groups_of(backbone, backbone_options, own_table, source)
     if adapted(trainable):
@@ -123,6 +123,9 @@ def trainable_groups(
             switch = f" (option {group})" if group in hub.backbone(backbone).groups else ""
             listed = ", ".join(has)
             raise SpecError(f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {listed}")
+        layers = (backbone_options or {}).get("layers") or hub.backbone(backbone).layers
+        if (piece := arms.part(group)) and piece.deepest > layers:
+            raise SpecError(f"backbone {backbone!r} has {layers} layers, too few for {group!r}{where}")
     return tuple(dict.fromkeys([*(group for group in arms.nameable() if group in trainable), *sorted(trainable)]))
 
 

@@ -39,6 +39,11 @@ class Part:
         there = self.layers is None or layer in range(layers)[self.layers]
         return there and group in self.groups and re.search(self.names, name) is not None
 
+    @property
+    def deepest(self) -> int:
+        """How many layers a model needs to have all that it names."""
+        return 0 if self.layers is None else max(abs(end) for end in (self.layers.start, self.layers.stop) if end)
+
 
 INSIDE = ("layer_norm", "attention", "feed_forward", "recurrent")  # groups of the layers
 PARTS: dict[str, Part] = {
@@ -176,7 +181,10 @@ def known() -> dict[str, Treatment]:
     for name, (given, source) in own_arms().items():
         entry = _of_fields(name, given, f"arm {name} of {source}")
         if {name, entry.letters} & {*found, *SHORT, *(other.letters for other in found.values())}:
-            raise SpecError(f"arm {name} of {source}: another arm has its name or its letters ({entry.letters})")
+            raise SpecError(
+                f"arm {name} of {source}: another arm has its name or its letters ({entry.letters}); rename it, and "
+                "give it `letters` that `fpt list arms` does not have"
+            )
         found[name] = entry
     return found
 

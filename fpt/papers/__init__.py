@@ -13,7 +13,7 @@ from typing import Any
 from fpt.documents import line_of, read_model
 from fpt.errors import SpecError, check_known, unknown
 from fpt.files import state_of, workspace_around
-from fpt.papers.schema import BASELINES, GAP, Claim, Fields, Finding, Number, Paper, PaperTable, Rule
+from fpt.papers.schema import ANY_BOUND, BASELINES, BOUNDS, GAP, Claim, Fields, Finding, Number, Paper, PaperTable, Rule
 
 FOLDERS = [Path(__file__).parent]  # every .yaml file in them is a paper
 OWN = "papers"  # of a workspace
@@ -55,6 +55,12 @@ def _rule_contradictions(paper: Paper, rule: Rule, numbers: Any = None) -> Itera
     yield from (str(unknown("task", task, paper.tasks)) for task in rule.tasks if task not in paper.tasks)
     if rule.kind == "baseline" and rule.level not in BASELINES:
         yield str(unknown("level of baseline", rule.level, BASELINES))
+    read = BOUNDS.get(rule.kind, ANY_BOUND)
+    yield from (
+        f"{rule.kind} does not read {bound}, but {' and '.join(read)}"
+        for bound in ANY_BOUND
+        if bound in rule.model_fields_set and bound not in read
+    )
     if rule.to <= rule.by:
         yield f"to = {rule.to:g} must be above by = {rule.by:g}"
     if rule.kind == "baseline":

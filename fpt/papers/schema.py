@@ -20,8 +20,10 @@ A file `fpt/papers/NAME.yaml`, or papers/NAME.yaml in a workspace:
                what holds of numbers, {relation: equal, differ or below, of: [a, b], tasks, by: tolerance}, each a cell
                {table, row, minus: the best of other rows, of: sem, train or test} or {claim, number}.
                `numbers` holds what no table prints. A rule: {beats: [rows], table, of: all, most or some, where the
-               claim says so}; one that serves one or two claims: {function: NAME, rows, table, words: the rule in a
-               sentence}
+               claim says so}. Rows of `beats`, `matches` and `comparable`: the first, and all that it is compared with;
+               of `order`: from worst to best. `by` and `to` are points of accuracy: of `beats` and `order` by how much
+               at least and at most, of `matches`, `comparable` and `near` the margin, else the task's.
+               A rule that serves one or two claims: {function: NAME, rows, table, words: the rule in a sentence}
     findings:  id -> question, the claims of any paper that answer it, and what answers it in one contrast: a `rule` as
                that of a claim, `by: ID` (the rule of that claim), or `read: why` where no run answers. `printed` says
                where the papers print the same contrast: a list of {table, row, minus}
@@ -33,6 +35,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from fpt.errors import unknown
+
 RULES = 2  # raised when a rule comes to mean something else: what was asked before is then another question
 
 Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbone
@@ -40,14 +44,27 @@ Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbo
 # The kinds of rules that many claims share, each in words. What serves one or two claims is a function of its own.
 KINDS: Mapping[str, str] = {
     "beats": "{first} is above {others}{more}",
-    "matches": "{first} is not below {others} by more than the margin",
-    "comparable": "{first} is within the margin of {others}",  # two one-sided tests
+    "matches": "{first} is not below {others} by more than {margin}",
+    "comparable": "{first} is within {margin} of {others}",  # two one-sided tests
     "order": "from worst to best, each above the one before: {rows}",
-    "near": "within the margin of the printed number: {rows}",
+    "near": "within {margin} of the printed number: {rows}",
     "faster": "more steps to reach {goal} than {first}{times}: {others}",
     "smaller_gap": "the gap between training and test accuracy of {first} is smaller than that of {others}{more}",
     "rate_ratio": "the best learning rate of {first}, by validation loss, is {least} to {most} times that of {others}",
     "baseline": "the computed score is the printed number: {level}",
+}
+ANY_BOUND = ("by", "to", "level")  # what a function of its own may read
+# By what a rule of each kind is bounded; it is refused another bound, which nothing would read.
+BOUNDS: Mapping[str, tuple[str, ...]] = {
+    "beats": ("by", "to"),
+    "matches": ("by",),  # the margin, in the place of the task's
+    "comparable": ("by",),
+    "order": ("by", "to"),
+    "near": ("by",),
+    "faster": ("by", "to"),
+    "smaller_gap": ("by",),
+    "rate_ratio": ("by", "to"),
+    "baseline": ("level",),
 }
 LEVELS = tuple(f"exact to depth {depth}" for depth in range(10))  # of ListOps: deeper lists count as typical ones
 BASELINES = ("chance", "linear classifier", "majority class", "copy the visible bits", "outermost operator", *LEVELS)
@@ -87,6 +104,9 @@ class Rule(_Strict):
             raise ValueError(f"needs one kind of rule, one of {', '.join(KINDS)}, or the function that decides it")
         rest = {key: value for key, value in data.items() if key != kinds[0]}
         named = data[kinds[0]]
+        for name in rest:
+            if name not in cls.model_fields:
+                raise ValueError(str(unknown("field of a rule", name, {*cls.model_fields} - {"kind"})))
         if kinds == ["function"]:
             return {"kind": named, **rest}
         return {"kind": kinds[0], "rows": [named] if isinstance(named, str) else named, **rest}

@@ -302,6 +302,7 @@ def rule_words(rule: Rule) -> str:
         more=_bounds(rule, " by {} points", " by more than {} points"),
         times=_bounds(rule, ", {} times as many", ", {} times as many"),
         goal="the goal" if read.until == "threshold" else f"where “{read.until}” ends",
+        margin=f"{rule.by:g} points" if rule.by else "the margin",
         level=rule.level,
         least=f"{rule.by:g}",
         most=f"{rule.to:g}".replace("inf", "any number of"),

@@ -234,6 +234,16 @@ def ruled(monkeypatch, rule, rows, kind="accuracy", **more):
 BEATS = {"beats": ["a", "b"]}
 COMPARABLE = {"comparable": ["a", "b"]}
 HIGH, LOW, SAME = A, B, EXACT
+
+
+@pytest.mark.parametrize("kind", ["matches", "comparable"])
+def test_a_likeness_may_have_a_margin_of_its_own(kind, monkeypatch):
+    """Too far apart for the margin of the task, and near enough for one of 90 points."""
+    rows = {"a": LOW, "b": HIGH}
+    assert ruled(monkeypatch, {kind: ["a", "b"]}, rows).word == AGAINST
+    assert ruled(monkeypatch, {kind: ["a", "b"], "by": 90}, rows).word == FOR
+
+
 EDGES = [  # rule, rows, which of them are at an edge (their accuracy may be higher still), the verdict
     (BEATS, (HIGH, LOW), "a", FOR),  # the winner may win by more
     (BEATS, (HIGH, LOW), "b", OPEN),

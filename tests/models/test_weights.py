@@ -34,6 +34,12 @@ from fpt.models import BACKBONES, weights
         ("gpt2", {"trainable": ["recurrent"]}, r"'gpt2' has no parameter group 'recurrent'"),
         ("lstm", {"trainable": ["positions"]}, r"'lstm' has no parameter group 'positions' \(option positions\)"),
         ("gpt2", {"trainable": []}, r"empty list"),
+        ("gpt2", {"trainable": ["layers: first 13"]}, r"12 layers, too few for 'layers: first 13' \(a study\)"),
+        (
+            "gpt2",
+            {"trainable": ["layers: 1-2"], "backbone_options": {"layers": 2}},
+            r"2 layers, too few for 'layers: 1-2'",
+        ),
     ],
 )
 def test_bad_choices(backbone, choice, message):

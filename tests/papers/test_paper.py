@@ -123,6 +123,12 @@ RULE = "beats: [FP, UR], table: toy-table-1"
         ("beats: [FP, UR]", "function: drop, rows: [FP]", "line 26: a rule that the function drop decides says what"),
         ("[FP, UR]", "[FP, UR], by: -1", "line 26: claims.T-01.rule[0].by = -1: must be greater than or equal to 0"),
         ("[FP, UR]", "[FP, UR], by: 5, to: 5", "line 26: to = 5 must be above by = 5"),
+        ("[FP, UR]", "[FP, UR], level: 5", "line 26: beats does not read level, but by and to"),
+        (
+            "[FP, UR]",
+            "[FP, UR], bye: 5",
+            "line 26: claims.T-01.rule[0]: unknown field of a rule 'bye'. Did you mean 'by'",
+        ),
         (RULE, "baseline: [], level: chance", "line 26: a baseline names its tasks"),
         (RULE, "baseline: [], level: chance, tasks: [digits]", "line 26: a baseline is compared with an accuracy"),
         (
