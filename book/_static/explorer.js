@@ -17,15 +17,15 @@
   const INSET = 14;  // from its sides to the first and the last rate
   const SURE = "sure", OPEN = "open", UNSURE = "";
   const SIGNS = {
-    "+": ", significant for all budgets together", "-": ", significant for all budgets together",
-    "1": ", significant for this budget, but not for all budgets together", "0": ", undecided",
-    "?": ", undecided, as the one behind is at an end of its grid",
+    "+": ", a lead also once all budgets are asked", "-": ", a lead also once all budgets are asked",
+    "1": ", a lead at this budget, but not once all are asked", "0": ", too close to call",
+    "?": ", too close to call, because the one behind is at an end of its grid",
   };
   const LOOK_SAID = {
-    [SURE]: ", clear also when corrected for all rates and steps",
-    [UNSURE]: ", not clear when corrected for all rates and steps", [OPEN]: "",
+    [SURE]: ", a lead also once all rates and steps are asked",
+    [UNSURE]: ", a lead, but not once all rates and steps are asked", [OPEN]: "",
   };
-  const LOOK_OF_CELL = { [SURE]: ", significant", [UNSURE]: "", [OPEN]: ", undecided" };
+  const LOOK_OF_CELL = { [SURE]: ", significant", [UNSURE]: "", [OPEN]: ", too close to call" };
   const TO_BEAT = { floor: "trivial baseline", linear: "linear classifier" };  // lines of a setup, null if not known
   const FIRST_RATE = "1e-3";  // what both papers argue about
   const FIRST_ARMS = "UP,FP";
@@ -94,7 +94,7 @@
   const pairWords = (setup, pair) => namesOf(setup, pair).join(" minus ");
 
   function leader({ setup, pair }, [mean, , , look]) {
-    return look === OPEN ? "no clear winner" : `${setup.arms[ahead(pair, mean)].name} leads`;
+    return look === OPEN ? "too close to call" : `${setup.arms[ahead(pair, mean)].name} leads`;
   }
 
   function difference({ setup, pair }, [, text, interval, look]) {

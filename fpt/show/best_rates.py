@@ -84,8 +84,8 @@ def _named(name: str, ratio: RateRatio | None, first: str) -> str:
     if ratio is None:
         return name
     if ratio.reason:
-        return f"{name}; how far its best rate is from that of {first} is open: {ratio.reason}"
-    return f"{name}; the best rate of {first} is {ratio.cell} times as high"
+        return f"{name} (how far its best rate is from that of {first} is open: {ratio.reason})"
+    return f"{name} ({first} does best at {ratio.cell} times its best rate)"
 
 
 def _line(plane: pd.DataFrame) -> pd.DataFrame:

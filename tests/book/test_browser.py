@@ -433,7 +433,7 @@ def test_sliders_move_the_winner(explorer: Explorer, models: list[dict[str, Any]
             explorer.move("rate", model["rates"].index(rate))
             said = explorer.shown()["said"]
             ahead = names_of(model, pair)[mean <= 0]
-            leads = "no clear winner" if look == "open" else f"{ahead} leads"
+            leads = "too close to call" if look == "open" else f"{ahead} leads"
             leaders.add(leads)
             assert said.startswith(f"At learning rate {rate} after {budget:,} steps: {leads}.")
             assert f"{text} points (95% interval {around})" in said
