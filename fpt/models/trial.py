@@ -19,6 +19,7 @@ from torch.func import functional_call, vmap
 from transformers import AutoModel
 
 from fpt.errors import SpecError
+from fpt.files import check_fits
 from fpt.models.catalogue import Backbone
 from fpt.models.families.library import (
     BROKEN,
@@ -34,7 +35,6 @@ from fpt.models.families.library import (
     token_tables,
 )
 from fpt.models.layers import Projection
-from fpt.tasks.files import check_fits
 
 DEPTH = 8  # layers that are tried: kinds of layers take turns of 8 at most
 TOKENS, RUNS = 7, 2

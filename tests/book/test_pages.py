@@ -50,9 +50,10 @@ def test_every_page_of_the_contents_is_there_and_says_something(html: Path, cont
 
 
 def visible_words(page: Path) -> int:
-    """What a reader meets who opens nothing, searches no table, and sees no figure in whose place a script draws."""
+    """What a reader meets who opens nothing, searches no table, and sees no figure in whose place a script draws; the
+    numbers along an axis are no words."""
     shown = BeautifulSoup(str(article(page)), "html.parser")
-    unseen = "details, script, style, .fpt-searchable, .tag_hide-cell, .headerlink, .fpt-explorer ~ figure"
+    unseen = "details, script, style, svg, .fpt-searchable, .tag_hide-cell, .headerlink, .fpt-explorer ~ figure"
     for folded in shown.select(unseen):
         folded.decompose()
     return len(shown.get_text(" ").split())
