@@ -138,7 +138,7 @@ def advice(wanted: Request) -> Advice:
     answers |= {arm: test_answers(arms[arm]) for arm in [PROBE, *trained]}
     examples = arms[PROBE].sampled_from
     majority = answers.pop(MAJORITY)
-    found = [_candidate(name, rows, examples, arms.get(name), wanted) for name, rows in answers.items()]
+    found = [candidate(name, rows, examples, arms.get(name), wanted) for name, rows in answers.items()]
     whole = [each for each in found if not each.diverged]
     pairs = [_pair(one.name, other.name, answers, wanted, examples) for one, other in combinations(whole, 2)]
     limit = SIGNIFICANCE / 2 / len(whole)  # one-sided, corrected over candidates
@@ -193,7 +193,7 @@ def _loss(name: str, best: str, pairs: Sequence[Difference]) -> Difference:
     return replace(pair, first=best, second=name, mean=-pair.mean, low=-pair.high, high=-pair.low)
 
 
-def _candidate(name: str, answers: pd.DataFrame, examples: float, arm: Arm | None, wanted: Request) -> Candidate:
+def candidate(name: str, answers: pd.DataFrame, examples: float, arm: Arm | None, wanted: Request) -> Candidate:
     scores = {}
     for metric in metrics.METRICS:
         values = metrics.by_seed(answers, metric)

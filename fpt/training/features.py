@@ -7,12 +7,15 @@ of its own, and the start of arms that train more.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, fields
+from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from fpt.errors import SpecError
@@ -149,12 +152,9 @@ class Probes(Fleet):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        for number in range(len(self.seeds)):
-            split: Any = self.splits[number]
-            train = split.source[split.rows]
-            for place, strength in enumerate(self.rates):
-                head = probe_of(train, self.task.classes, strength)
-                self.parameters[number * len(self.rates) + place] = self._row(head).to(self.device)
+        splits: Any = self.splits
+        for row, head in enumerate(probes_of(splits, self.task.classes, self.rates)):
+            self.parameters[row] = self._row(head).to(self.device)
 
     def step(self, step: int) -> Tensor:
         """Nothing is left to train."""
@@ -164,13 +164,27 @@ class Probes(Fleet):
 def start_from_probe(fleet: Fleet, strength: float) -> None:
     """The output layer of every run starts from its seed's probe: on features of the model as it starts, so that only
     what lies below differs from the probe."""
-    of_seeds = features_of(fleet, fleet.seeds)
-    for number, seed in enumerate(fleet.seeds):
+    splits = [FiniteSplit(data, seed) for seed, data in features_of(fleet, fleet.seeds).items()]
+    heads = probes_of(splits, fleet.task.classes, [strength])
+    for number, (seed, head) in enumerate(zip(fleet.seeds, heads, strict=True)):
         weights = {name: value.to(fleet.device) for name, value in fleet.template.initialise(seed).items()}
-        split = FiniteSplit(of_seeds[seed], seed)
-        head = probe_of(split.source[split.rows], fleet.task.classes, strength)
         of_seed = slice(number * len(fleet.rates), (number + 1) * len(fleet.rates))
         fleet.parameters[of_seed] = fleet._row(weights | head).to(fleet.device)
+
+
+def probes_of(splits: Sequence[FiniteSplit], classes: int, strengths: Sequence[float]) -> list[dict[str, Tensor]]:
+    """The output layers of probes, of every seed at each strength: as many at a time as torch has threads.
+
+    A fit has one thread, so that its rounding does not depend on their number; and two threads of one fit wait for each
+    other by spinning, which on a busy machine took 22 processor seconds in the place of 2.
+    """
+
+    def fitted(each: tuple[FiniteSplit, float]) -> dict[str, Tensor]:
+        split, strength = each
+        return probe_of(split.source[split.rows], classes, strength)
+
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        return list(pool.map(fitted, product(splits, strengths)))
 
 
 def probe_of(train: Examples, classes: int, strength: float) -> dict[str, Tensor]:

@@ -5,10 +5,12 @@ from functools import partial
 import pytest
 import torch
 from small_models import short_recipe
+from threadpoolctl import threadpool_limits
 
 import fpt.models
 import fpt.tasks
-from fpt.tasks.arrays import Examples
+from fpt.tasks.arrays import Examples, sixths
+from fpt.tasks.task import FiniteSplit
 from fpt.training import features, memory, train_fleet
 
 RATES, SEEDS = [1e-3, 1e-2], [0, 5]
@@ -86,3 +88,17 @@ def test_a_probe_never_names_a_class_that_its_seed_holds_out() -> None:
         head = features.probe_of(Examples(rows, targets), 3, 1.0)
         logits = rows[:, 0] @ head["output_layer.weight"].T + head["output_layer.bias"]
         assert {*logits.argmax(-1).tolist()} <= {*labels.tolist()}
+
+
+def test_probes_are_the_same_bits_whatever_the_threads() -> None:
+    rows = torch.randn(3000, 1, 64, generator=torch.Generator().manual_seed(0))
+    data = sixths(Examples(rows, torch.arange(3000)[:, None] % 20))
+    splits, before, found = [FiniteSplit(data, seed) for seed in SEEDS], torch.get_num_threads(), []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        with threadpool_limits(threads, "blas"):
+            found.append(features.probes_of(splits, 20, [0.01, 1.0]))
+    torch.set_num_threads(before)
+    assert len(found[0]) == 4
+    for one, other in zip(*found, strict=True):
+        assert all(torch.equal(one[name], other[name]) for name in one)
