@@ -127,7 +127,7 @@ def _try(family: Family, entry: Backbone) -> tuple[tuple[str, ...], Mapping[str,
     config = family.configuration(entry)
     config._experts_implementation = "eager"
     with torch.device("meta"):  # counted without being allocated: a damaged number may be any
-        sizes = AutoModel.from_config(config)
+        sizes: Any = AutoModel.from_config(config)
     count = sum(tensor.numel() for tensor in (*sizes.parameters(), *sizes.buffers()))
     check_fits(COPIES * count, f"a small model of {entry.title}")
     library: Any = AutoModel.from_config(config, attn_implementation="eager").double().eval()
