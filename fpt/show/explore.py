@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from fpt.claims.planes import AHEAD, BEHIND, crossing_of, plane_table, plane_tests
+from fpt.models import Treatment
 from fpt.results.arm import Arm
 from fpt.results.baselines import LINEAR, Score, floor, known_scores
 from fpt.results.cells import StudyCells
@@ -21,6 +22,7 @@ from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.words import SHORT, arm_of, words
 from fpt.tasks import entry
 
+Looks = Mapping[str, Treatment]  # arm (FP, ...) -> what it is called and drawn as, where that is not its own
 Setups = Mapping[str, Mapping[str, Arm]]  # model, task and study in words -> arm (FP, ...) -> its cell
 SURE, HOLDS_ZERO = "sure", "open"  # after Holm's correction over the plane; the 95% interval holds 0
 UNCORRECTED = "1"  # sure for this budget, but not for all budgets together
@@ -98,23 +100,24 @@ def explorer(found: Setups, first: str = "") -> Page:
 
     ordered = dict(sorted(found.items(), key=lambda each: place(each[1])))
     without = f"<noscript>{paragraph(WITHOUT)}</noscript>"
-    return Page(['<div class="fpt-explorer">', _data(ordered), without, "</div>"])
+    return Page(['<div class="fpt-explorer">', _data(ordered, {}), without, "</div>"])
 
 
-def picture(found: Setups, still: CaptionedFigure) -> Page:
+def picture(found: Setups, still: CaptionedFigure, looks: Looks) -> Page:
     """A small explorer for each setup, beside each other: a chart and its sliders. Where scripts are off, and on paper,
     a figure that stands still is in their place. A pair of arms is in the order of its setup."""
-    small = (f'<div class="fpt-explorer small">{_data({name: cells})}</div>' for name, cells in found.items())
+    small = (f'<div class="fpt-explorer small">{_data({name: cells}, looks)}</div>' for name, cells in found.items())
     return Page(['<div class="fpt-picture">', *small, still, "</div>"])
 
 
-def _data(found: Setups) -> str:
+def _data(found: Setups, looks: Looks) -> str:
     """The setups for the script, escaped, so that nothing in it ends the element."""
-    data = json.dumps([_setup(name, cells) for name, cells in found.items()], allow_nan=False).replace("<", "\\u003c")
+    shown = [_setup(name, cells, looks) for name, cells in found.items()]
+    data = json.dumps(shown, allow_nan=False).replace("<", "\\u003c")
     return f'<script type="application/json">{data}</script>'
 
 
-def _setup(name: str, cells: Mapping[str, Arm]) -> dict[str, Any]:
+def _setup(name: str, cells: Mapping[str, Arm], looks: Looks) -> dict[str, Any]:
     """One model on one task in one study, by arm and by pair of arms."""
     arms = dict(cells)
     first = next(iter(arms.values()))
@@ -131,7 +134,7 @@ def _setup(name: str, cells: Mapping[str, Arm]) -> dict[str, Any]:
         "linear": _number(linear.share) if (linear := _linear(first)) else None,  # a linear classifier's accuracy
         "budgets": sorted({budget for cell in arms.values() for budget in cell.budgets}),
         "rates": [rate_text(rate) for rate in rates],
-        "arms": {arm: _arm(cell) for arm, cell in arms.items()},
+        "arms": {arm: _arm(cell, looks.get(arm, arm_of(cell.fields))) for arm, cell in arms.items()},
         "pairs": [_pair(arms, *pair) for pair in sorted(combinations(arms, 2), key=lambda pair: pair != START)],
     }
 
@@ -140,14 +143,13 @@ def _linear(arm: Arm) -> Score | None:
     return known_scores(arm.task, arm.variant, arm.fields["task_options"].get("labels", 0)).get(LINEAR)
 
 
-def _arm(cell: Arm) -> dict[str, Any]:
+def _arm(cell: Arm, look: Treatment) -> dict[str, Any]:
     """Name and look of an arm; at each budget and rate: the mean (percent) with the ends of its 95% interval, and all
     three as text."""
     shown = {
         budget: {rate_text(rate): _point(cell.estimate(rate, budget).in_percent) for rate in cell.rates}
         for budget in cell.budgets
     }
-    look = arm_of(cell.fields)
     dashed = look.init == "random"
     return {"name": look.label, "colour": look.colour, "marker": look.marker, "dashed": dashed, "points": shown}
 

@@ -85,6 +85,8 @@ def test_the_reader_moves_the_rate_against_a_probe_that_stays() -> None:
     page = BeautifulSoup(opening("A caption.")._repr_html_(), "html.parser")
     digits, texts = (json.loads(str(each.string))[0] for each in page.select(".fpt-picture .small script"))
     assert digits["pairs"][0]["arms"] == ["UP", "FP"]
+    assert texts["arms"]["WP"]["name"] == digits["arms"]["UP"]["name"] == FULL
+    assert texts["arms"]["WP"]["colour"] == digits["arms"]["UP"]["colour"]
     arms = texts_arms()
     pair = next(each for each in texts["pairs"] if each["arms"] == [arms[FULL].letters, "probe"])
     (plane,) = pair["plane"].values()
