@@ -95,14 +95,15 @@ def check(path: Path) -> tuple[list[Broken], dict[str, str]]:
 
 def _stopped(error: Exception, statement: ast.stmt, text: str, glued: dict[str, str]) -> Iterator[tuple[str, str]]:
     """What an error in a statement breaks, and why: the sentences of a guard, or the statement for want of a result."""
+    code = " ".join(ast.unparse(statement).split())  # in one line, as the list of what is broken has them
     if isinstance(error, GuardError):
         for name, why in error.failed.items():
             yield from ((filled(each, glued), f"{name} is {why}") for each in sentences(text, name))
         yield from ((phrase, str(error)) for phrase in error.phrases)
     elif isinstance(error, AssertionError):
-        yield str(error), ast.unparse(statement)
+        yield str(error), code
     else:
-        yield ast.unparse(statement)[:80], f"{type(error).__name__}: {error}"
+        yield code[:80], f"{type(error).__name__}: {error}"
 
 
 def filled(text: str, glued: dict[str, str]) -> str:

@@ -127,7 +127,7 @@ def test_a_node_with_another_fpt_is_refused(workspace: Path, engine: Engine, mon
 def test_more_threads_than_any_node_has_are_refused(workspace: Path, engine: Engine) -> None:
     with pytest.raises(SpecError, match=rf"--threads 99.*they have {CORES} cores and 0 GPUs"):
         engine.run([spec()], threads=99)
-    assert os.listdir(STUDY) == []
+    assert os.listdir(STUDY) == ["study.yaml"]
 
 
 @pytest.mark.parametrize(
