@@ -40,6 +40,7 @@ IN_PROCESS = {
 NOT_RUN = {
     "make *": "installs from the package index, trains, builds the book or runs these tests: CI does",
     "*pip install *": "installs from the package index: CI does",
+    "hf download *": "fetches a model from the hub",
     "*pip freeze *": "lists what is installed in the checkout's own environment",
     "*pytest": "these tests",
     "*pre-commit install": "writes into the checkout's own .git",

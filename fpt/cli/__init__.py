@@ -407,8 +407,7 @@ def advise(
     it has one, else as bytes. It writes an ordinary study, runs/advise-NAME, that `fpt run` can run again: in the
     workspace, or where there is none in a new one, ./fpt-advise-NAME. If it was killed, start it again.
     """
-    # Read where torch is loaded. Its threads wait for each other by spinning, in which a machine that does other things
-    # as well spent two thirds of the processor seconds of a feature pass; asleep they find the same numbers.
+    # Before torch is loaded: its threads wait by spinning, which costs a busy machine two thirds of its processor time.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from fpt.advise.report import finished
     from fpt.advise.request import request, title_of
