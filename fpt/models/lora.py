@@ -14,9 +14,9 @@ from fpt.models.arms import ADAPTER_FILES, Adapters
 from fpt.models.families.library import Family
 from fpt.models.initialise import uniform
 from fpt.models.layers import Projection
+from fpt.models.weights import PREFIX
 
 A, B = ".adapter_a", ".adapter_b"  # ends of parameter names
-PREFIX = "backbone."
 
 
 def is_part(name: str) -> bool:

@@ -6,6 +6,7 @@ default is a module beside this one.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from inspect import signature
 from itertools import cycle, islice
@@ -88,17 +89,19 @@ class Family:
     classes: tuple[tuple[str, str], ...] = CLASSES
     tiny: Mapping[str, Any]  # the config of a model that is built and trained in a moment
     fixed: Mapping[str, Any] = field(default_factory=dict)  # config fields set here
-    replaced: tuple[str, ...] | None = None  # what the input layer replaces; None: the table of tokens
     positions: str | None = None  # the table of positions; None: has none
     first_position: int = 0  # row of the first token's position
     leading: int | None = None  # rows that stay before it, in a table cut to the task's tokens; None: not cut
     new_positions: bool = False  # a table of ours, which starts from zeros where the rest is pretrained
-    prepare: Callable[[Any, int], None] | None = None  # model, tokens: other changes, before our layers go in
+    # model, tokens: other changes than taking out the table of tokens, before our layers go in
+    prepare: Callable[[Any, int], None] | None = None
     zero_norms: Sequence[str] = ()  # weights of norms that multiply by one more than them, as `any_layer` names them
     initial_value: Callable[..., Tensor] | None = None  # random values, where the rules are not GPT-2's
     table: str | None = None  # of symbols, which alone says what the layers read of one; None: there is none
     first_attention: str | None = None  # the module that returns attention weights second, below a last layer
     load: Callable[..., Any] = AutoModel.from_pretrained  # a folder -> the pretrained model, `output_loading_info`
+    recurrent: bool = False  # one token after the other, in a loop that no compiler is given
+    needs_fpt: bool = False  # whether the library's model alone makes something else of the same embeddings
 
     @property
     def has_table(self) -> bool:
@@ -106,14 +109,13 @@ class Family:
         return self.positions is not None and not self.new_positions and self.leading is None
 
     def configuration(self, entry: Backbone, **fields: Any) -> Any:
-        """The library's config of `entry`; SpecError for a field of its row that the config does not have."""
-        given = dict(entry.config)
+        """The library's config of `entry`. Raises SpecError for a `model_type` that the library does not have."""
+        given = deepcopy(dict(entry.config))  # the library fills in mappings that it is given
         kind = self.config or _config_class(given.pop("model_type", ""))
-        if entry.found is not None:  # config.json of whichever version of the library
+        if entry.measured is not None:  # config.json of whichever version of the library
             return _as_read(kind, given, entry.layers, fields)
         known = {*signature(kind).parameters, *getattr(kind, "attribute_map", {})}
-        for name in given:
-            check_known("config field", name, known, f"of {entry.title or entry.family!r}")
+        assert given.keys() <= known, f"row {entry.name}: {kind.__name__} would ignore {given.keys() - known}"
         return kind(**{**given, "num_hidden_layers": entry.layers, **NO_SPECIAL_TOKENS, **fields})
 
     def reduced(self, entry: Backbone) -> dict[str, Any]:
@@ -130,7 +132,7 @@ class Family:
             **dict.fromkeys(same, TINY_WIDTH),
             **{name: tiny[name] for name in tiny if type(sizes.get(name)) is int},
         }
-        return {**entry.config, **tiny, **(few_tokens(entry.config) if entry.found is not None else {})}
+        return {**entry.config, **tiny, **(few_tokens(entry.config) if entry.measured is not None else {})}
 
     def build(self, entry: Backbone, tokens: int, layers: int = 0, own_table: bool = False, **options: Any) -> Any:
         """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values.
@@ -140,7 +142,7 @@ class Family:
         """
         sizes = {"num_hidden_layers": layers or entry.layers, "use_cache": False}
         if not own_table:
-            sizes |= few_tokens(entry.config) if entry.found is not None else {"vocab_size": 1}
+            sizes |= few_tokens(entry.config) if entry.measured is not None else {"vocab_size": 1}
         sizes |= {"max_position_embeddings": tokens} if self.has_table else {}
         config = self.configuration(entry, **{**self.fixed, **sizes, **options})
         config._attn_implementation = self.attention
@@ -148,11 +150,10 @@ class Family:
         if self.config is None:
             check_window(entry, config, tokens)
         model: Any = self.model(config)
-        replaced = token_tables(model) if self.replaced is None else self.replaced
-        for path in () if own_table else replaced:
+        for path in () if own_table else token_tables(model):
             parent, _, name = path.rpartition(".")
             delattr(model.get_submodule(parent), name)
-        if getattr(model, "pooler", None) is not None and entry.found is not None:
+        if getattr(model, "pooler", None) is not None and entry.measured is not None:
             model.pooler = None  # nothing reads it
         if self.prepare:
             self.prepare(model, tokens)
@@ -177,9 +178,12 @@ class Family:
 
 
 def token_tables(model: Any) -> list[str]:
-    """Where the model's table of token embeddings is."""
+    """Where the model's table of token embeddings is, under each of its names; nowhere in a model of ours."""
+    if not hasattr(model, "get_input_embeddings"):
+        return []
     table = model.get_input_embeddings()
-    return [path for path, module in model.named_modules() if module is table]
+    weight = getattr(table, "weight", table)  # T5's encoder has a module of its own for the same table
+    return [path for path, module in model.named_modules() if module is table or getattr(module, "weight", 0) is weight]
 
 
 def few_tokens(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from fpt.models.layers import padding_mask
 
 
 def prepare(model: Any, tokens: int) -> None:
-    """A position table of our own: the library's is for a grid of patches and a CLS token."""
+    """A position table of our own: the library's is for a grid of patches and a CLS token, and no token is one."""
+    del model.embeddings.cls_token
     model.embeddings.position_embeddings = nn.Parameter(torch.zeros(tokens, model.config.hidden_size))
 
 
@@ -28,9 +29,9 @@ FAMILY = Family(
     config=ViTConfig,
     model=lambda config: ViTModel(config, add_pooling_layer=False),
     forward=forward,
-    replaced=("embeddings.patch_embeddings", "embeddings.cls_token"),
     positions="embeddings.position_embeddings",
     new_positions=True,
     prepare=prepare,
+    needs_fpt=True,
     tiny={"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "image_size": 8, "patch_size": 4},
 )
