@@ -183,7 +183,7 @@ class Template:
 
     def _group(self, name: str) -> str:
         part, _, inside = name.partition(".")
-        if lora.is_part(name):
+        if lora.is_adapter(name):
             return ADAPTER
         if part == "backbone":
             if inside == self.module.family.table:
@@ -255,7 +255,7 @@ class Template:
         wanted = {
             name.removeprefix(PREFIX): shape
             for name, shape in self.shapes.items()
-            if name.startswith(PREFIX) and not lora.is_part(name)
+            if name.startswith(PREFIX) and not lora.is_adapter(name)
         }
         if self.weights:
             state = kept_state(self.weights, wanted, family.positions)

@@ -154,7 +154,7 @@ def test_peft_loads_the_adapters_that_a_sweep_keeps(tmp_path, small_backbones):
     loaded = peft.PeftModel.from_pretrained(small_backbones["small-gpt2"], str(folder)).eval()
     plain, merged = (small_backbones["small-gpt2"].eval() for _ in range(2))
     kept = load_file(folder / "weights.safetensors")
-    assert not any(lora.is_part(name) for name in kept)
+    assert not any(lora.is_adapter(name) for name in kept)
     state = merged.state_dict()
     state |= {name: tensor for full, tensor in kept.items() if (name := full.removeprefix("backbone.")) in state
               if tensor.shape == state[name].shape}  # fmt: skip

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import ViTConfig, ViTModel
+from transformers import ViTConfig
 
 from fpt.models.families.library import Family, Rows
 from fpt.models.layers import padding_mask
@@ -17,7 +17,7 @@ def prepare(model: Any, tokens: int) -> None:
 
 
 def forward(model: Any, embedded: Tensor, lengths: Tensor | None, rows: Rows) -> Tensor:
-    """ViTModel.forward from its embeddings on: the library's takes pixels, and no embeddings."""
+    """The library's forward pass from its embeddings on: it takes pixels, and no embeddings."""
     mask = padding_mask(embedded, lengths)
     hidden = model.embeddings.dropout(embedded + model.embeddings.position_embeddings)
     for layer in model.layers:
@@ -27,7 +27,6 @@ def forward(model: Any, embedded: Tensor, lengths: Tensor | None, rows: Rows) ->
 
 FAMILY = Family(
     config=ViTConfig,
-    model=lambda config: ViTModel(config, add_pooling_layer=False),
     forward=forward,
     positions="embeddings.position_embeddings",
     new_positions=True,
