@@ -9,8 +9,11 @@ from threading import Thread
 
 import huggingface_hub
 import pytest
+import torch
 from huggingface_hub import constants, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError
+from safetensors.torch import save_file
+from small_models import added, edited, filled, typed, without
 
 import fpt.models
 from fpt.cli.doctor import findings
@@ -234,3 +237,27 @@ def test_random_weights_of_a_deep_model_may_have_all_of_its_layers(monkeypatch):
     with pytest.raises(SpecError, match=r"layers=63.*give 1 to 62"):
         fpt.models.check(deep, {"layers": 63}, "random")
     fpt.models.check(twelve, {"layers": 48}, "random")
+
+
+MATRIX = "backbone.h.1.mlp.c_fc.weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (without(MATRIX), r"lack 1 tensors.*h\.1\.mlp\.c_fc"),
+        (added("backbone.h.2.ln_1.weight", torch.ones(16)), r"h\.2\.ln_1\.weight is in no layer"),
+        (added(MATRIX, torch.ones(3, 16)), r"c_fc\.weight has the shape \(3, 16\)"),
+        (typed(torch.int8, MATRIX), r"c_fc\.weight holds numbers of type I8"),
+        (filled(MATRIX, float("nan")), r"c_fc\.weight has values that are not finite"),
+    ],
+)
+def test_a_file_that_a_sweep_kept_is_refused_where_it_is_not_of_its_model(
+    change, message, digits, small_backbones, tmp_path
+):
+    template = fpt.models.build(digits, "small-gpt2", "random")
+    file = tmp_path / "model.safetensors"
+    save_file(template.initialise(0), file)
+    edited(change)(tmp_path)
+    with pytest.raises(WeightsError, match=message):
+        fpt.models.build(digits, "small-gpt2", weights=file)
