@@ -46,7 +46,7 @@ import multiprocessing
 import re
 import tempfile
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -117,8 +117,9 @@ def save(name, folder):
     whole = CONFIG_MAPPING[name]()
     if not hasattr(whole, "num_hidden_layers"):
         raise ValueError("its config holds those of several models; the language model is an architecture of its own")
-    entry = Backbone("library", whole.to_dict(), layers, found={})
-    config = family("library").configuration(Backbone("library", family("library").reduced(entry), layers, found={}))
+    foreign = Backbone("library", whole.to_dict(), layers, measured={})
+    kind = family(foreign)
+    config = kind.configuration(replace(foreign, config=kind.reduced(foreign)))
     with quiet_library():
         torch.manual_seed(1)
         model = AutoModel.from_config(config)

@@ -54,7 +54,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoModel, logging
 
 from fpt.files import from_workspace
-from fpt.models import load_task
+from fpt.models import backbone, load_task
 from fpt.models.layers import Masks
 from fpt.models.weights import packaged
 from fpt.seeds import generator
@@ -75,7 +75,9 @@ class Classifier(nn.Module):
 
     def __init__(self, arm, seed):
         super().__init__()
-        self.body = AutoModel.from_pretrained(packaged("minilm"), attn_implementation="eager", add_pooling_layer=False)
+        self.body = AutoModel.from_pretrained(
+            packaged(backbone("minilm")), attn_implementation="eager", add_pooling_layer=False
+        )
         width = self.body.config.hidden_size
         self.head = nn.Linear(width, task.classes)
         for name, value in self.head.named_parameters():

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers import CONFIG_MAPPING, AutoModel
 
 import fpt.tasks
-from fpt.models import BACKBONES, tiny
+from fpt.models import BACKBONES, backbone, tiny
 from fpt.models.families import family
 from fpt.models.weights import quiet_library
 from fpt.training import Recipe
@@ -41,7 +41,7 @@ def save_model(folder, model_type, **fields):
 
 def save_random(entry, folder):
     """The library's whole model of `entry`, to stand in for a pretrained one."""
-    kind = family(entry.family)
+    kind = family(entry)
     return _saved(folder, lambda: AutoModel.from_config(kind.configuration(entry)), std=0.3)
 
 
@@ -104,7 +104,7 @@ class Copies(dict[str, torch.nn.Module]):
 def saved_backbones(tmp_path_factory):
     """Random weights of every small backbone, saved once (half a second); tests get copies."""
     folder = tmp_path_factory.mktemp("weights")
-    return folder, {name: save_random(tiny(entry), folder / name) for name, entry in stand_ins().items()}
+    return folder, {name: save_random(tiny(backbone(of)), folder / name) for name, of in stand_ins().items()}
 
 
 @pytest.fixture
@@ -112,8 +112,8 @@ def small_backbones(saved_backbones, tmp_path, monkeypatch):
     """Registers small-gpt2, small-bert, ... with random weights under FPT_WEIGHTS; returns the library's own models."""
     folder, models = saved_backbones
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    for name, backbone in stand_ins().items():
-        monkeypatch.setitem(BACKBONES, name, tiny(backbone))
+    for name, of in stand_ins().items():
+        monkeypatch.setitem(BACKBONES, name, tiny(backbone(of)))
     monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path))
     return Copies(models)
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from fpt import tasks
 from fpt.errors import WeightsError
 from fpt.files import replaced, write_atomically
-from fpt.models import hub, tokens
+from fpt.models import tokens
 from fpt.models.arms import ADAPTER, ADAPTER_FILES
+from fpt.models.hub import WEIGHTS
 from fpt.models.weights import local_folder
 from fpt.sweeps.ledger import KEPT_WEIGHTS, WINNER
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from fpt.tasks.task import Task
 
 LAYERS, README = "layers.safetensors", "README.md"
-PLAIN = ("gpt2", "bert", "library")  # families whose forward pass is the library's own
 HEAD = """# {title}
 
 One run of `{arm}` on `{task}`: seed {seed}, rate {rate:g}.
@@ -99,17 +99,17 @@ def keep_winner(cell: "Arm", template: "Template", study: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     tensors = load_file(source / KEPT_WEIGHTS)
-    plain = template.entry.family in PLAIN and _write_model(source, folder, template, tensors)
-    if plain:
+    of_library = not template.module.family.needs_fpt and _write_model(source, folder, template, tensors)
+    if of_library:
         new = {name: tensor for name, tensor in tensors.items() if not name.startswith("backbone.")}
         with replaced(folder / LAYERS) as partial:
             save_file(new, partial)
     else:
         shutil.copyfile(source / KEPT_WEIGHTS, folder / KEPT_WEIGHTS)
-    if template.task.own_table:
-        for file in tokens.files(Path(hub.path_of(template.backbone) or "")):
+    if template.task.own_table and template.backbone.folder:
+        for file in tokens.files(template.backbone.folder):
             shutil.copyfile(file, folder / file.name)
-    text = LIBRARY_FORWARD if plain else OTHER_FORWARD
+    text = LIBRARY_FORWARD if of_library else OTHER_FORWARD
     write_atomically(folder / README, _readme(cell, template, folder, text).encode())
     return folder
 
@@ -135,7 +135,7 @@ def _write_model(source: Path, folder: Path, template: "Template", tensors: "dic
     """Adapters, or the library's model with its config, or nothing of a model that did not change; False where its
     tensors would not fit the library's."""
     if _only_adapted(template):
-        if not (hub.path_of(template.backbone) or local_folder(template.backbone)):
+        if not local_folder(template.backbone):
             return False
         for name in ADAPTER_FILES if template.adapters else ():
             shutil.copyfile(source / name, folder / name)
@@ -152,7 +152,7 @@ def _write_model(source: Path, folder: Path, template: "Template", tensors: "dic
     if any(name not in state or state[name].shape != value.shape for name, value in backbone_state.items()):
         return False
     whole = {name: tensor.contiguous() for name, tensor in (state | backbone_state).items()}
-    save_file(whole, folder / hub.WEIGHTS, {"format": "pt"})
+    save_file(whole, folder / WEIGHTS, {"format": "pt"})
     config.save_pretrained(folder)
     return True
 
@@ -166,7 +166,7 @@ def _only_adapted(template: "Template") -> bool:
 def _readme(cell: "Arm", template: "Template", folder: Path, text: str) -> str:
     spec, task = cell.spec, template.task
     adapted = (folder / ADAPTER_FILES[1]).is_file()
-    load = ADAPTED if adapted else WHOLE if (folder / hub.WEIGHTS).is_file() else UNCHANGED
+    load = ADAPTED if adapted else WHOLE if (folder / WEIGHTS).is_file() else UNCHANGED
     return (HEAD + text).format(
         title=folder.parent.name,
         arm=spec.arm,
@@ -179,7 +179,7 @@ def _readme(cell: "Arm", template: "Template", folder: Path, text: str) -> str:
         folder=folder.as_posix(),
         task_of=_task_of(task, spec.backbone),
         imports="from peft import PeftModel\n" if adapted else "",
-        load=load.format(base=hub.path_of(spec.backbone) or local_folder(spec.backbone)),
+        load=load.format(base=local_folder(template.backbone)),
         embed=_embedding(task),
         pool=MEAN_OF_ALL if task.pooling == tasks.MEAN else LAST_ONE,
     )

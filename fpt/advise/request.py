@@ -89,7 +89,8 @@ class Request:
     @property
     def input_init(self) -> str:
         """With a bias where the model adds no positions: fpt.models.initialise.input_bias says why."""
-        groups = models.groups_of(self.backbone, own_table=tasks.own_table(self.task, self.options))
+        backbone = models.backbone(self.backbone)
+        groups = models.groups_of(backbone, own_table=tasks.own_table(self.task, self.options))
         return "biased" if "input" in groups and "positions" not in groups else "orthogonal"
 
 
@@ -180,7 +181,10 @@ def _reading(task: str, backbone: str, given: Mapping[str, Any], root: Path) -> 
     path = _inside(root, task)
     if tasks.own_kind(task) and not (path.is_file() and holds_texts(path, given.get("target", ""))):
         return dict(given)
-    own = tokens.files(_inside(root, backbone)) if hub.path_of(backbone) is not None else tokens.identity(backbone)
+    if hub.path_of(backbone) is not None:
+        own: object = tokens.files(_inside(root, backbone))
+    else:
+        own = tokens.identity(models.backbone(backbone))
     how = given.get("tokenizer", tasks.BY_MODEL if own else tasks.BY_BYTES)
     if how == tasks.BY_MODEL:
         return {"pooling": tasks.MEAN, **given, "tokenizer": how}

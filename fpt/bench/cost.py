@@ -39,7 +39,7 @@ class Workload(_Measured):
     def of(spec: SweepSpec) -> "Workload":
         fields = spec.model_dump(mode="json", include=set(Workload.model_fields))
         fields["task_options"] = {**tasks.entry(spec.task).options, **spec.task_options}
-        fields["backbone_options"] = {**models.backbone(spec.backbone).options, **spec.backbone_options}
+        fields["backbone_options"] = {**spec.means.backbone.options, **spec.backbone_options}
         return Workload(**fields)
 
     def __hash__(self) -> int:
@@ -50,20 +50,25 @@ class Workload(_Measured):
         """What a step computes: the output layer alone, on features that are computed once; or gradients as well, of
         matrices or of none."""
         own_table = tasks.own_table(self.task, self.task_options)
-        groups = models.trainable_groups(self.trainable, self.backbone, self.backbone_options, own_table)
+        groups = models.trainable_groups(self.trainable, self.model, self.backbone_options, own_table)
         if groups == ("output",) and self.dropout == 0:
             return "features"
-        wholes = {whole for group in groups for whole in models.lies_in(group)}
+        wholes = {whole for group in groups for whole in models.part(group).groups}
         return "matrices" if {"attention", "feed_forward", "recurrent"} & wholes else "frozen"
 
     @property
+    def model(self) -> models.Backbone:
+        """Of the name that a line of the file of measurements has."""
+        return models.backbone(self.backbone)
+
+    @property
     def width(self) -> int:
-        return int(self.backbone_options.get("width", models.backbone(self.backbone).width))
+        return int(self.backbone_options.get("width", self.model.width))
 
     @property
     def weights(self) -> int:
         """A number in proportion to the weights of the matrices of one architecture."""
-        return int(self.backbone_options.get("layers") or models.backbone(self.backbone).layers) * self.width**2
+        return int(self.backbone_options.get("layers") or self.model.layers) * self.width**2
 
 
 class Measurement(Workload):
@@ -188,13 +193,13 @@ def forecast(spec: SweepSpec, rows: Sequence[Measurement], device: str = "") -> 
     whose workload was not measured, and where no row is of its kind.
     """
     workload = Workload.of(spec)
-    family = models.backbone(spec.backbone).family
+    family = spec.means.backbone.family
     length = tasks.entry(spec.task).length(spec.variant, spec.task_options)
 
     def distance(row: Measurement) -> tuple[bool, bool, float, bool, float, int]:
         return (
             not row.serves(spec, workload),
-            models.backbone(row.backbone).family != family,
+            row.model.family != family,
             abs(math.log(row.width / workload.width)),
             spec.compute_type not in ("auto", row.compute_type),
             abs(math.log(row.tokens / length)) if length else 0,

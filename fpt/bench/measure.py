@@ -123,7 +123,7 @@ def measure(spec: SweepSpec, rounds: int, seconds: float, compared: bool = True,
     device = find_device()
     workload, recipe = Workload.of(spec), spec.recipe
     task, inputs = load(spec)
-    template = models.build(task, spec.backbone, spec.init, spec.trainable, **spec.model_options)
+    template = models.build(task, spec.means.backbone, spec.init, spec.trainable, **spec.model_options)
     rates, seeds = memory.split(template, recipe, list(spec.learning_rates), list(spec.seeds), device)[0]
     runs, steps = len(rates) * len(seeds), count(1)
     with peak_memory(device) as peak:
@@ -160,7 +160,7 @@ def load(spec: SweepSpec) -> tuple[Task, Literal["real", "random"]]:
     shape: that takes the same time. Raises DataError where other data are missing."""
     options: dict[str, Any] = dict(spec.task_options)
     try:
-        return models.load_task(spec.task, spec.backbone, None, spec.variant, **options), "real"
+        return models.load_task(spec.task, spec.means.backbone, None, spec.variant, **options), "real"
     except DataError:
         name = spec.task.partition("-")[0]
         if name not in IMAGES:

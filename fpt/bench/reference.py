@@ -29,7 +29,7 @@ COMPARABLE = ("gpt2", "bert")
 
 def comparable(template: Template) -> bool:
     """Whether the reference runs this model: it has neither adapters nor a table of symbols of the model's own."""
-    return template.entry.family in COMPARABLE and not template.adapters and not template.task.own_table
+    return template.backbone.family in COMPARABLE and not template.adapters and not template.task.own_table
 
 
 class Stream(IterableDataset[tuple[Tensor, Tensor, Tensor]]):
@@ -56,16 +56,16 @@ class ReleasedModel(nn.Module):
 
     def __init__(self, template: Template) -> None:
         super().__init__()
-        task, entry, width = template.task, template.entry, template.width
+        task, backbone, width = template.task, template.backbone, template.width
         sizes = {"num_hidden_layers": template.layers, "max_position_embeddings": task.tokens, "vocab_size": 1}
-        self.backbone = AutoModel.from_config(family(entry.family).configuration(entry, **sizes))
+        self.backbone = AutoModel.from_config(family(backbone).configuration(backbone, **sizes))
         self.backbone.pooler = None  # BERT's, which nothing here reads
         self.input_layer = (
             nn.Embedding(task.vocabulary, width) if task.vocabulary else nn.Linear(task.width or 1, width)
         )
         self.input_dropout = nn.Identity() if task.vocabulary else nn.Dropout()
         self.output_layer = nn.Linear(width, task.output_width)
-        self.task, self.hides_padding = task, task.mask_padding and entry.family == "bert"
+        self.task, self.hides_padding = task, task.mask_padding and backbone.family == "bert"
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         mask = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None] if self.hides_padding else None

@@ -54,9 +54,9 @@ def sweep_cost(spec: SweepSpec) -> StepCost:
     """
     import torch
 
-    task = models.load_task(spec.task, spec.backbone, None, spec.variant, **spec.task_options)
+    task = models.load_task(spec.task, spec.means.backbone, None, spec.variant, **spec.task_options)
     with torch.device("meta"):  # counted without being allocated
-        template = models.build(task, spec.backbone, "random", spec.trainable, **spec.model_options)
+        template = models.build(task, spec.means.backbone, "random", spec.trainable, **spec.model_options)
     template.init = spec.init  # only how frozen parameters are held depends on it
     return step_cost(template, spec.recipe)
 

@@ -90,7 +90,7 @@ def new_positions_learn(init: str, trainable: str | Sequence[str]) -> bool:
     """Whether all positions train where a task has more tokens than tiny-lm was pretrained on."""
     import torch
 
-    if "positions" not in trainable_groups(trainable, "tiny-lm"):
+    if "positions" not in trainable_groups(trainable, BACKBONES["tiny-lm"]):
         return False  # new ones would stay as they were drawn
     task = load("bit-xor", length=BACKBONES["tiny-lm"].config["n_positions"])  # twice as many tokens
     template = build(task, "tiny-lm", init, trainable, layers=1)  # positions come before the first layer

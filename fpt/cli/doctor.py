@@ -23,7 +23,7 @@ def findings() -> Iterator[Finding]:
     yield from _machine()
     yield from _data(tasks.data_folder())
     for backbone in BACKBONES:
-        yield f"weights: {backbone}", *weights(backbone)
+        yield f"weights: {backbone}", *weights(models.backbone(backbone))
 
 
 def _machine() -> Iterator[Finding]:
@@ -54,10 +54,9 @@ def _data(folder: Path) -> Iterator[Finding]:
             yield f"data: {task}", MISSING, entry.advice or fetched
 
 
-def weights(backbone: str) -> tuple[str, str]:
+def weights(backbone: Backbone) -> tuple[str, str]:
     """Where this machine has a backbone's pretrained weights, and how to get them if it has not."""
-    entry = models.backbone(backbone)
-    if not entry.pretrained:
+    if not backbone.pretrained:
         return NONE, ""
     if folder := local_folder(backbone):
         try:
@@ -65,12 +64,12 @@ def weights(backbone: str) -> tuple[str, str]:
         except WeightsError as error:
             return ALTERED, str(error)
         return str(folder), ""
-    if entry.gguf and (file := packaged(backbone)):
+    if backbone.gguf and (file := packaged(backbone)):
         return str(file), "dequantised at first use"
-    if not entry.hub:
+    if not backbone.hub:
         return MISSING, missing(backbone)
-    package = f"; or {entry.install}" if entry.install else ""
-    return MISSING, f"downloaded from {on_hub(entry)} at first use{package}"
+    package = f"; or {backbone.install}" if backbone.install else ""
+    return MISSING, f"downloaded from {on_hub(backbone)} at first use{package}"
 
 
 def on_hub(entry: Backbone) -> str:

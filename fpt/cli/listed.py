@@ -57,7 +57,7 @@ def _tasks() -> Iterator[Row]:
 
 def _models() -> Iterator[Row]:
     for name, entry in models.BACKBONES.items():
-        yield name, entry.title, str(entry.layers), weights(name)[0]
+        yield name, entry.title, str(entry.layers), weights(models.backbone(name))[0]
 
 
 def _arms() -> Iterator[Row]:

@@ -29,16 +29,15 @@ def rows(task: str, backbone: str | None = None) -> Iterator[tuple[str, ...]]:
     loaded = tasks.load(task)
     for name in [backbone] if backbone else models.BACKBONES:
         try:
-            yield _row(loaded, name)
+            yield _row(loaded, models.backbone(name))
         except SpecError:
             if backbone:
                 raise
 
 
-def _row(task: "Task", backbone: str) -> tuple[str, ...]:
+def _row(task: "Task", backbone: Backbone) -> tuple[str, ...]:
     import torch
 
-    models.check(backbone, init="random")  # a model that is named by its folder is tried with real numbers
     with torch.device("meta"):  # counted without being allocated
         template = models.build(task, backbone, "random", "fpt")
     counts = template.report()[["trainable", "frozen"]]
@@ -46,7 +45,7 @@ def _row(task: "Task", backbone: str) -> tuple[str, ...]:
     sizes = (template.width, counts.sum(axis=None), counts["trainable"].sum(), unfrozen.sum(axis=None))
     found, _ = weights(backbone)
     here = {MISSING: "no", NONE: "", ALTERED: ALTERED}.get(found, "yes")
-    return backbone, str(template.layers), *(f"{size:,}" for size in sizes), source(template.entry), here
+    return backbone.name, str(template.layers), *(f"{size:,}" for size in sizes), source(backbone), here
 
 
 def source(entry: Backbone) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError, check_known, check_options
-from fpt.models import arms, hub, tokens
+from fpt.models import arms, hub
 from fpt.models.arms import ADAPTER as ADAPTER
 from fpt.models.arms import ADAPTERS as ADAPTERS
 from fpt.models.arms import ARMS as ARMS
@@ -23,11 +23,10 @@ from fpt.models.arms import POLICIES as POLICIES
 from fpt.models.arms import PROBE as PROBE
 from fpt.models.arms import SHORT as SHORT
 from fpt.models.arms import Adapters as Adapters
+from fpt.models.arms import Targets, Zero
 from fpt.models.arms import Treatment as Treatment
 from fpt.models.arms import adapted as adapted
 from fpt.models.arms import arm as arm
-from fpt.models.arms import check_adapters
-from fpt.models.arms import lies_in as lies_in
 from fpt.models.arms import name_of as name_of
 from fpt.models.arms import part as part
 from fpt.models.catalogue import AS_PRINTED as AS_PRINTED
@@ -55,27 +54,23 @@ RANDOM_INITS = ("matched", "fixed", "scaled")
 
 
 def groups_of(
-    name: str, backbone_options: Mapping[str, Any] | None = None, own_table: OwnTable = "", source: str = ""
+    backbone: Backbone, options: Mapping[str, Any] | None = None, own_table: OwnTable = ""
 ) -> tuple[str, ...]:
-    """The groups that the backbone has; an option with the name of a group switches it on.
+    """The groups that the backbone has with these options; one with the name of a group switches it on.
 
     own_table: on a task whose symbols its own table reads (fpt.tasks.own_table): the table is a group then. Raises
-    SpecError where it must predict them, too, and the backbone is no causal language model of bytes; and where it reads
-    those of its own tokenizer, and has none.
+    SpecError where it must predict them, too, and the backbone is no causal language model of bytes.
     """
-    entry = hub.backbone(name)
-    options = {**entry.options, **(backbone_options or {})}
-    groups = tuple(group for group in entry.groups if options.get(group, True))
+    options = {**backbone.options, **(options or {})}
+    groups = tuple(group for group in backbone.groups if options.get(group, True))
     if not own_table:
         return groups
     if own_table == READS:
-        tokens.check(name, source)
         return (EMBEDDING, *(group for group in groups if group != "input"))
-    if not entry.predicts_bytes:
-        where = f" ({source})" if source else ""
-        able = ", ".join(each for each, row in BACKBONES.items() if row.predicts_bytes)
+    if not backbone.predicts_bytes:
+        able = ", ".join(name for name, row in BACKBONES.items() if row.predicts_bytes)
         raise SpecError(
-            f"backbone {name!r}{where}: the task predicts the next byte by the model's own table, so it must be a "
+            f"backbone {backbone.name!r}: the task predicts the next byte by the model's own table, so it must be a "
             f"causal language model of bytes; these are: {able}"
         )
     return (EMBEDDING, *(group for group in groups if group not in ("input", "output")))
@@ -83,96 +78,89 @@ def groups_of(
 
 def trainable_groups(
     trainable: str | Sequence[str],
-    backbone: str,
-    backbone_options: Mapping[str, Any] | None = None,
+    backbone: Backbone,
+    options: Mapping[str, Any] | None = None,
     own_table: OwnTable = "",
-    source: str = "",
 ) -> tuple[str, ...]:
-    """The groups that a policy name, or a list of groups, trains in `backbone`.
+    """The groups that a policy name, or a list of groups, trains in `backbone` with these options.
 
     A policy takes those of its groups that the backbone has: of `none`, whose groups are `input` and `output`, `fpt`
     and `all` train these two. A list means every group it names. own_table: as of `groups_of`; a table that reads alone
     stays frozen, unless a list names it, or a policy the part `token_table`.
     Raises SpecError for an unknown policy or group, for a group or layers named by hand that the backbone does not
-    have, for a policy that leaves nothing to train, and for adapters of a backbone that has no matrices for them.
+    have, and for a policy that leaves nothing to train.
     """
-    has = groups_of(backbone, backbone_options, own_table, source)
+    has = groups_of(backbone, options, own_table)
     if adapted(trainable):
-        if not {"attention", "feed_forward"} & {*has}:
-            where = f" ({source})" if source else ""
-            raise SpecError(
-                f"backbone {backbone!r}{where} takes no adapters: they are for matrices of attention and feed_forward, "
-                f"and it has {', '.join(has)}"
-            )
         has += (ADAPTER,)
     if isinstance(trainable, str):
-        check_known("trainable policy", trainable, POLICIES, source)
-        assert all(map(arms.is_nameable, POLICIES[trainable])), f"policy {trainable}"
-        existing = tuple(group for group in POLICIES[trainable] if {*arms.lies_in(group)} & {*has})
+        check_known("trainable policy", trainable, POLICIES)
+        existing = tuple(group for group in POLICIES[trainable] if {*arms.part(group).groups} & {*has})
         existing = tuple(group for group in existing if own_table != READS or group != EMBEDDING)
         if not existing:
             groups = ", ".join(POLICIES[trainable])
-            raise SpecError(f"policy {trainable!r} trains {groups}, but backbone {backbone!r} has {', '.join(has)}")
+            raise SpecError(
+                f"policy {trainable!r} trains {groups}, but backbone {backbone.name!r} has {', '.join(has)}"
+            )
         return existing
-    where = f" ({source})" if source else ""
     if not trainable:
-        raise SpecError(f"trainable is an empty list{where}; name at least one of {has}")
+        raise SpecError(f"trainable is an empty list; name at least one of {has}")
+    layers = (options or {}).get("layers") or backbone.layers
     for group in trainable:
-        arms.check_group(group, source)
-        if not {*arms.lies_in(group)} & {*has}:
-            switch = f" (option {group})" if group in hub.backbone(backbone).groups else ""
+        part = arms.part(group)
+        if not {*part.groups} & {*has}:
+            switch = f" (option {group})" if group in backbone.groups else ""
             listed = ", ".join(has)
-            raise SpecError(f"backbone {backbone!r} has no parameter group {group!r}{switch}{where}; it has {listed}")
-        layers = (backbone_options or {}).get("layers") or hub.backbone(backbone).layers
-        if (piece := arms.part(group)) and piece.deepest > layers:
-            raise SpecError(f"backbone {backbone!r} has {layers} layers, too few for {group!r}{where}")
-    return tuple(dict.fromkeys([*(group for group in arms.nameable() if group in trainable), *sorted(trainable)]))
+            raise SpecError(f"backbone {backbone.name!r} has no parameter group {group!r}{switch}; it has {listed}")
+        if part.deepest > layers:
+            raise SpecError(f"backbone {backbone.name!r} has {layers} layers, too few for {group!r}")
+    return tuple(dict.fromkeys([*(group for group in arms.NAMES if group in trainable), *sorted(trainable)]))
 
 
 def check(
-    backbone: str,
-    backbone_options: Mapping[str, Any] | None = None,
+    backbone: Backbone,
+    options: Mapping[str, Any] | None = None,
     init: str = "pretrained",
     trainable: str | Sequence[str] = "fpt",
-    source: str = "",
-    adapters: Mapping[str, Any] | None = None,
+    targets: Targets = Adapters.targets,
     own_table: OwnTable = "",
-) -> tuple[Backbone, tuple[str, ...]]:
-    """The backbone and the groups that train. Refuses an unknown backbone, option, initialisation, policy or group
-    before anything is loaded (SpecError).
+) -> tuple[str, ...]:
+    """The groups that train. Refuses an unknown option, initialisation, policy or group before anything is loaded
+    (SpecError).
 
-    adapters: `rank`, `alpha`, `targets`, `zero`, read where the groups hold adapters. own_table: as of `groups_of`.
+    targets: of adapters, read where the groups hold some. own_table: as of `groups_of`.
     """
     if sys.flags.optimize > 1:
         raise SpecError(
             "Python runs without docstrings (-OO, PYTHONOPTIMIZE=2), and transformers needs them: leave it out"
         )
-    where = f" ({source})" if source else ""
-    entry, options = hub.backbone(backbone, source), backbone_options or {}
-    check_options(f"backbone {backbone!r}", options, entry.options, source)
+    name, options = backbone.name, options or {}
+    check_options(f"backbone {name!r}", options, backbone.options)
     layers, width = options.get("layers", 0), options.get("width", 1)
-    check_known("init", init, INITS, source)
-    if init != "random" and not entry.pretrained:
-        raise SpecError(f"backbone {backbone!r} has no pretrained weights{where}; use init 'random'")
-    deepest = max(DEEPEST, entry.layers) if init == "random" else entry.layers  # random weights: of any depth
+    check_known("init", init, INITS)
+    if init != "random" and not backbone.pretrained:
+        raise SpecError(f"backbone {name!r} has no pretrained weights; use init 'random'")
+    deepest = max(DEEPEST, backbone.layers) if init == "random" else backbone.layers  # random weights: of any depth
     if not 0 <= layers <= deepest:
         raise SpecError(
-            f"layers={layers}{where}: backbone {backbone!r} has {entry.layers} layers; "
-            f"with init {init!r} give 1 to {deepest}"
+            f"layers={layers}: backbone {name!r} has {backbone.layers} layers; with init {init!r} give 1 to {deepest}"
         )
     if not 1 <= width <= WIDEST:
-        raise SpecError(f"width={width}{where}: must be 1 to {WIDEST}")
-    if options.get("zero_positions") and "positions" not in groups_of(backbone, options):
-        raise SpecError(f"zero_positions{where}: backbone {backbone!r} has positions only with option positions")
-    groups = trainable_groups(trainable, backbone, backbone_options, own_table, source)
-    if adapted(trainable):
-        check_adapters(backbone, groups_of(backbone, options), adapters or {}, where)
-    return entry, groups
+        raise SpecError(f"width={width}: must be 1 to {WIDEST}")
+    groups = groups_of(backbone, options)
+    if options.get("zero_positions") and "positions" not in groups:
+        raise SpecError(f"zero_positions: backbone {name!r} has positions only with option positions")
+    lacking = [group for group in Adapters(targets=targets).groups if group not in groups]
+    if adapted(trainable) and lacking:
+        raise SpecError(
+            f"backbone {name!r} has no group {lacking[0]}, whose matrices adapters are for; it has {', '.join(groups)}"
+        )
+    return trainable_groups(trainable, backbone, options, own_table)
 
 
 def build(  # noqa: PLR0913 - every choice of a model, by its name
     task: "Task | str",
-    backbone: str = "gpt2",
+    backbone: Backbone | str = "gpt2",
     init: str = "pretrained",
     trainable: str | Sequence[str] = "fpt",
     random_init: str = "matched",
@@ -183,18 +171,16 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
     arm: str | None = None,
     rank: int = Adapters.rank,
     alpha: float = Adapters.alpha,
-    targets: str = Adapters.targets,
-    zero: str = Adapters.zero,
-    entry: Backbone | None = None,
+    targets: Targets = Adapters.targets,
+    zero: Zero = Adapters.zero,
     **backbone_options: Any,
 ) -> "Template":
     """A template: `.initialise(seed)` gives weights, `.report()` the parameter counts by group.
 
-    `arm` names both `init` and `trainable`, in their place. `random_gain` multiplies the matrices of attention,
-    feed-forward and recurrent layers, pretrained ones too. `weights`: a safetensors file that a sweep kept, in the
-    place of the backbone's own pretrained weights. `rank`, `alpha`, `targets`, `zero` are of adapters
-    (fpt.models.Adapters), where the arm has them. `entry`: a smaller model of the architecture, in the place of the
-    backbone's own row.
+    Task and backbone are such objects, or their names. `arm` names both `init` and `trainable`, in their place.
+    `random_gain` multiplies the matrices of attention, feed-forward and recurrent layers, pretrained ones too.
+    `weights`: a safetensors file that a sweep kept, in the place of the backbone's own pretrained weights. `rank`,
+    `alpha`, `targets`, `zero` are of adapters (fpt.models.Adapters), where the arm has them.
 
     Raises SpecError (what is no task, unknown names, a sequence longer than frozen positions allow, adapters that do
     not fit) and WeightsError.
@@ -202,6 +188,8 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
     from fpt.models.template import Template
     from fpt.tasks.task import Task
 
+    if isinstance(backbone, str):
+        backbone = hub.backbone(backbone)
     if isinstance(task, str):
         task = load_task(task, backbone)
     if not isinstance(task, Task):
@@ -209,12 +197,9 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
     if arm is not None:
         named = arms.arm(arm)
         init, trainable = named.init, named.trainable
-    wanted: dict[str, Any] = {"rank": rank, "alpha": alpha, "targets": targets, "zero": zero}
-    check(backbone, backbone_options, init, trainable, adapters=wanted, own_table=task.own_table)
-    check_known("random_init", random_init, RANDOM_INITS)
-    check_known("input_init", input_init, INPUT_INITS)
-    if not arms.is_positive(random_gain):
-        raise SpecError(f"random_gain={random_gain!r}: must be a finite number above 0")
+    check(backbone, backbone_options, init, trainable, targets, task.own_table)
+    assert random_init in RANDOM_INITS
+    assert input_init in INPUT_INITS
     return Template(
         task,
         backbone,
@@ -225,6 +210,5 @@ def build(  # noqa: PLR0913 - every choice of a model, by its name
         input_init=input_init,
         weights=Path(weights) if weights else None,
         options=backbone_options,
-        adapters=Adapters(**wanted) if adapted(trainable) else None,
-        entry=entry or hub.backbone(backbone),
+        adapters=Adapters(rank=rank, alpha=alpha, targets=targets, zero=zero) if adapted(trainable) else None,
     )

@@ -27,8 +27,8 @@ ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")  # of kept 
 
 @dataclass(frozen=True)
 class Part:
-    """Parameters that can be trained without the rest of their groups: those in whose name the regular expression
-    `names` is found, in these layers (slice(-1, None): the last), or anywhere."""
+    """Parameters that can be trained without the others: those of whole groups, or of these in whose name the regular
+    expression `names` is found, in these layers (slice(-1, None): the last), or anywhere."""
 
     groups: tuple[str, ...]
     names: str = ""
@@ -53,16 +53,28 @@ PARTS: dict[str, Part] = {
     "norm_weights": Part(("layer_norm",)),
     "token_table": Part((EMBEDDING,)),
 }
+NAMES = (*GROUPS, ADAPTER, *PARTS)  # in the order of tables
 LAYERS = re.compile(r"layers: (?:(first|last) ([1-9]\d*)|(\d+)(?:-(\d+))?)")  # last 2, 3, 0-2: the first layer is 0
 WILD = re.compile(r"[^+]*[*?\[][^+]*")  # a pattern of names, as *.attn.*
 FORMS = "or a selection of layers (layers: last 2, layers: first 1, layers: 0-2), or a pattern of names (*.attn.*)"
 
 
-def part(name: str) -> Part | None:
-    """What a list of groups means by a name that is no group: one of PARTS, the layers of `layers: last 2`, or the
-    parameters whose whole name, such as backbone.h.0.attn.c_attn.bias, fits a pattern. None for any other name."""
+def part(name: str) -> Part:
+    """What a policy, or a list of groups, means by a name: a group, one of PARTS, the layers of `layers: last 2`, or
+    the parameters whose whole name, such as backbone.h.0.attn.c_attn.bias, fits a pattern.
+
+    Raises SpecError for any other name.
+    """
+    if (found := _part(name)) is None:
+        raise SpecError(f"{unknown('parameter group', name, NAMES)} {FORMS.capitalize()}.")
+    return found
+
+
+def _part(name: str) -> Part | None:
     if name in PARTS:
         return PARTS[name]
+    if name in NAMES:
+        return Part((name,))
     if found := LAYERS.fullmatch(name):
         end, count, low, high = found.groups()
         if end:
@@ -179,34 +191,37 @@ def known() -> dict[str, Treatment]:
     arm, or whose name, or letters, is another's."""
     found = dict(ARMS)
     for name, (given, source) in own_arms().items():
-        entry = _of_fields(name, given, f"arm {name} of {source}")
-        if {name, entry.letters} & {*found, *SHORT, *(other.letters for other in found.values())}:
-            raise SpecError(
-                f"arm {name} of {source}: another arm has its name or its letters ({entry.letters}); rename it, and "
-                "give it `letters` that `fpt list arms` does not have"
-            )
+        try:
+            entry = _of_fields(name, given)
+            if {name, entry.letters} & {*found, *SHORT, *(other.letters for other in found.values())}:
+                raise SpecError(
+                    f"another arm has its name or its letters, {entry.letters}; rename it, and give it `letters` that "
+                    "`fpt list arms` does not have"
+                )
+        except SpecError as error:
+            raise SpecError(f"{error} (arm {name} of {source})") from None
         found[name] = entry
     return found
 
 
-def _of_fields(name: str, given: Mapping[str, Any], source: str) -> Treatment:
+def _of_fields(name: str, given: Mapping[str, Any]) -> Treatment:
     """The arm that a paper of the workspace defines. Raises SpecError."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
-        raise SpecError(f"{source}: an arm is named by letters, digits, - and _, since folders are called by it")
+        raise SpecError(f"{name}: an arm is named by letters, digits, - and _, since folders are called by it")
     listed = given.get("trainable")
     wanted = {"letters": name, "label": name, **given}
     wanted |= {"trainable": [as_text(group) for group in listed]} if isinstance(listed, list) else {}
     for key in wanted:
-        check_known("field of an arm", key, [each.name for each in fields(Treatment)], source)
+        check_known("field of an arm", key, [each.name for each in fields(Treatment)])
     try:
         entry = TypeAdapter(Treatment).validate_python(wanted)
     except ValidationError as error:
-        raise SpecError("\n".join(f"{explained(found)} ({source})" for found in error.errors())) from None
-    check_known("init", entry.init, INITS, source)
+        raise SpecError("\n".join(explained(found) for found in error.errors())) from None
+    check_known("init", entry.init, INITS)
     if isinstance(entry.trainable, str):
-        check_known("trainable policy", entry.trainable, POLICIES, source)
+        check_known("trainable policy", entry.trainable, POLICIES)
     for group in entry.groups:
-        check_group(group, source)
+        part(group)
     return entry
 
 
@@ -225,7 +240,7 @@ def arm(name: str) -> Treatment:
     if init in INITS and trainable in POLICIES:
         frozen = {"pretrained": "frozen", "random": "frozen random weights"}.get(init, f"frozen {init}")
         return Treatment(init, trainable, name, f"{frozen}, {TOO[trainable]}" if trainable in TOO else name)
-    if init in INITS and all(is_nameable(group) for group in groups):
+    if init in INITS and all(map(_part, groups)):
         return Treatment(init, groups, name, name)
     forms = f"Or by letters ({', '.join(entry.letters for entry in every.values())}), or {', '.join(SHORT)}. "
     forms += f"Or <policy>-<init>, with a policy of {', '.join(POLICIES)}; or <group>+<group>-<init>, {FORMS}."
@@ -241,47 +256,6 @@ def name_of(init: str, trainable: str | Sequence[str]) -> str:
     return f"{trainable if isinstance(trainable, str) else '+'.join(trainable)}-{init}"
 
 
-def nameable() -> tuple[str, ...]:
-    """The names that a policy, or a list of groups, may hold, in the order of tables."""
-    return (*GROUPS, ADAPTER, *PARTS)
-
-
-def is_nameable(name: str) -> bool:
-    """Whether a policy, or a list of groups, may hold it: a name, layers or a pattern."""
-    return name in nameable() or part(name) is not None
-
-
-def check_group(name: str, source: str = "") -> None:
-    """Refuse (SpecError) what is not `is_nameable`."""
-    if not is_nameable(name):
-        raise SpecError(f"{unknown('parameter group', name, nameable(), source)} {FORMS.capitalize()}.")
-
-
-def lies_in(group: str) -> tuple[str, ...]:
-    """The groups that a part belongs to; of a group, itself."""
-    found = part(group)
-    return found.groups if found else (group,)
-
-
 def adapted(trainable: str | Sequence[str]) -> bool:
     """Whether a policy, or a list of groups, trains adapters."""
     return ADAPTER in (POLICIES.get(trainable, ()) if isinstance(trainable, str) else trainable)
-
-
-def is_positive(value: object) -> bool:
-    """Whether it is a finite number above 0."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
-
-
-def check_adapters(backbone: str, groups: tuple[str, ...], given: Mapping[str, Any], where: str = "") -> None:
-    """Refuse (SpecError) adapters that are not allowed, and those of which a backbone with these parameter groups has
-    no matrices."""
-    try:
-        adapters = Adapters(**given)
-    except ValidationError as error:
-        raise SpecError("\n".join(f"{explained(found)}{where}" for found in error.errors())) from None
-    if lacking := [group for group in adapters.groups if group not in groups]:
-        raise SpecError(
-            f"backbone {backbone!r}{where} has no group {lacking[0]}, whose matrices adapters are for; "
-            f"it has {', '.join(groups)}"
-        )

@@ -37,14 +37,17 @@ REFUSED = {
 
 
 def backbone(name: str, source: str = "") -> Backbone:
-    """The backbone `name`. Raises SpecError for one that does not exist, WeightsError where the hub is not reached."""
+    """The backbone `name`, looked up where a study file, a parameter or a command is read; from there on it is carried.
+
+    Raises SpecError for one that does not exist, WeightsError where the hub is not reached.
+    """
     if isinstance(name, str) and name.startswith(HUB) and name not in BACKBONES:
         try:
             return _found(name)
         except SpecError as error:
             raise SpecError(f"{error} (backbone {name!r}{f', {source}' if source else ''})") from error
     check_known("backbone", name, [*BACKBONES, "hub:owner/name@REVISION", "hub:PATH"], source)
-    return BACKBONES[name]
+    return replace(BACKBONES[name], name=name)
 
 
 def slug(name: str) -> str:
@@ -108,7 +111,7 @@ def failures() -> tuple[type[Exception], ...]:
 
 def _described(name: str, path: Path, home: Mapping[str, Any]) -> Backbone:
     """The backbone of this config.json; SpecError for one that cannot be used, whatever the task."""
-    from fpt.models.trial import tried
+    from fpt.models.foreign import measured
 
     try:
         config = dict(json.loads(path.read_text(encoding="utf-8")))
@@ -129,7 +132,7 @@ def _described(name: str, path: Path, home: Mapping[str, Any]) -> Backbone:
     if not 1 <= width <= MOST_WIDTH:
         raise SpecError(f"{path} announces the width {width}: 1 to {MOST_WIDTH:,} are allowed")
     title = f"{title}, {kind} architecture, {layers} layers of width {width}"
-    return tried(Backbone("library", config, layers, title=title, found={}, **home))
+    return measured(Backbone("library", config, layers, title=title, name=name, measured={}, **home))
 
 
 def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
@@ -137,21 +140,17 @@ def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     return next((config[key] for key in keys if key in config), None)
 
 
-def tiny(name: str) -> Backbone:
-    """A model of the architecture of the backbone with 2 layers of width 16, without weights of its own, for tests.
-
-    Raises SpecError for an unknown backbone.
-    """
-    entry = backbone(name)
-    symbols = {"vocab_size": BYTES} if entry.predicts_bytes else {}  # it reads and predicts them by its own table
+def tiny(whole: Backbone) -> Backbone:
+    """A model of the same architecture and name with 2 layers of width 16, without weights of its own, for tests."""
+    symbols = {"vocab_size": BYTES} if whole.predicts_bytes else {}  # it reads and predicts them by its own table
     return replace(
-        entry,
-        config=family(entry.family).reduced(entry) | symbols,
+        whole,
+        config=family(whole).reduced(whole) | symbols,
         layers=2,
         hub=None,
         revision=None,
         package=None,
         folder=None,
         sha256=None,
-        title=f"2 layers of width 16 in the architecture of {name}",
+        title=f"2 layers of width 16 in the architecture of {whole.name}",
     )

@@ -14,12 +14,12 @@ from fpt.models.arms import ADAPTER_FILES, Adapters
 from fpt.models.families.library import Family
 from fpt.models.initialise import uniform
 from fpt.models.layers import Projection
+from fpt.models.weights import PREFIX
 
 A, B = ".adapter_a", ".adapter_b"  # ends of parameter names
-PREFIX = "backbone."
 
 
-def is_part(name: str) -> bool:
+def is_adapter(name: str) -> bool:
     """Whether a parameter of this name is an adapter's."""
     return name.endswith((A, B))
 
@@ -56,7 +56,7 @@ def initial(adapters: Adapters, name: str, shape: torch.Size, seed: int) -> Tens
 
 def merged(model: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """All weights of a run, every W + scale B A in the place of W, and no adapters any more."""
-    result = {name: tensor for name, tensor in weights.items() if not is_part(name)}
+    result = {name: tensor for name, tensor in weights.items() if not is_adapter(name)}
     for name in weights:
         if name.endswith(B):
             matrix = name.removesuffix(B)
@@ -71,7 +71,7 @@ def save(model: nn.Module, adapters: Adapters, base: str, weights: Mapping[str, 
 
     `weights` are those of the run, by the names of its `model`; `base` is the library's name of what was adapted.
     """
-    inside = {name.removeprefix(PREFIX): tensor.contiguous() for name, tensor in weights.items() if is_part(name)}
+    inside = {name.removeprefix(PREFIX): tensor.contiguous() for name, tensor in weights.items() if is_adapter(name)}
     layers = sorted({name.removesuffix(A).removesuffix(B) for name in inside})
     names = {A: ".lora_A.weight", B: ".lora_B.weight"}
     tensors = {f"base_model.model.{layer}{names[part]}": inside[layer + part] for layer in layers for part in (A, B)}

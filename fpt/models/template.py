@@ -30,11 +30,12 @@ from fpt.models import (
     trainable_groups,
 )
 from fpt.models import initialise as draw
-from fpt.models.families import family_of, layer_of
+from fpt.models.families import family, layer_of
 from fpt.models.families.library import BROKEN, any_layer, broken
+from fpt.models.foreign import check_length
 from fpt.models.layers import Dropout, Noise, Projection, mean_over, read_out
-from fpt.models.trial import check_length
-from fpt.models.weights import check_header, check_tensors, checksum, kept_state, local_folder, pretrained_state
+from fpt.models.tensors import check_values
+from fpt.models.weights import PREFIX, check_shapes, checksum, fetch, kept_state, pretrained_state
 from fpt.tasks import MEAN, PREDICTS
 from fpt.tasks.task import Task
 
@@ -49,22 +50,22 @@ class TransferModel(nn.Module):
 
     backbone: Any  # a library model: its class is the family's
 
-    def __init__(self, task: Task, entry: Backbone, layers: int = 0, **options: Any) -> None:
+    def __init__(self, task: Task, backbone: Backbone, layers: int = 0, **options: Any) -> None:
         super().__init__()
-        self.family = family_of(entry)
+        self.family = family(backbone)
         self.own_table = task.own_table
-        self.backbone = self.family.build(entry, task.tokens, layers, bool(task.own_table), **options)
+        self.backbone = self.family.build(backbone, task.tokens, layers, bool(task.own_table), **options)
         self.width: int = self.backbone.config.hidden_size
         self.heads: int = getattr(self.backbone.config, "num_attention_heads", 0)  # 0: no attention
         if task.own_table != PREDICTS:
-            self._add_layers(task, entry)
+            self._add_layers(task, backbone)
         self.readout, self.classes, self.mask_padding = task.readout, task.classes, task.mask_padding
         self.pooling = task.pooling
 
-    def _add_layers(self, task: Task, entry: Backbone) -> None:
+    def _add_layers(self, task: Task, backbone: Backbone) -> None:
         width = self.width
         if task.own_table:
-            check_table(task, entry, self.backbone.get_input_embeddings().weight)
+            check_table(task, backbone, self.backbone.get_input_embeddings().weight)
         elif task.vocabulary:
             self.input_layer: nn.Module = nn.Embedding(task.vocabulary, width)
         else:
@@ -139,7 +140,7 @@ class Template:
     """
 
     task: Task
-    backbone: str
+    backbone: Backbone
     init: str
     policy: str | Sequence[str]  # a policy by name, or groups
     random_init: str
@@ -148,29 +149,28 @@ class Template:
     weights: Path | None  # file that a sweep kept, in the place of the backbone's own
     options: dict[str, Any]  # of the backbone, its layers among them
     adapters: Adapters | None  # None: the arm has none
-    entry: Backbone  # that of `backbone`, or a smaller one
 
     def __post_init__(self) -> None:
-        if self.entry.found is not None and self.init != "random" and self.weights is None:
-            check_header(self.backbone)
         try:
+            if self.init != "random" and self.weights is None:
+                check_shapes(self.backbone)
             # Libraries initialise from the global generator; values are replaced.
             with torch.random.fork_rng(devices=[]):
-                self.module = TransferModel(self.task, self.entry, **self.options)
+                self.module = TransferModel(self.task, self.backbone, **self.options)
         except BROKEN as error:
-            raise broken(self.entry, self.task.tokens, error) from error
-        if self.entry.found is not None:
-            check_length(self.entry, self.task.tokens)
+            raise broken(self.backbone, self.task.tokens, error) from error
+        if self.backbone.measured is not None:
+            check_length(self.backbone, self.task.tokens)
         if self.adapters:
-            lora.attach(self.module.backbone, self.module.family, self.backbone, self.adapters)
+            lora.attach(self.module.backbone, self.module.family, self.backbone.name, self.adapters)
         self.module.requires_grad_(False)
         self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
         self.groups = {name: self._group(name) for name in self.shapes}
         declared = set(groups_of(self.backbone, self.options, self.task.own_table))
         found = set(self.groups.values()) - {ADAPTER}
-        assert found == declared, f"{self.backbone}: its row declares {declared}, its model has {found}"
+        assert found == declared, f"{self.backbone.name}: its row declares {declared}, its model has {found}"
         self.width = self.module.width
-        self.layers: int = self.options.get("layers") or self.entry.layers
+        self.layers: int = self.options.get("layers") or self.backbone.layers
         held = self._held()
         self.trainable_groups = tuple(group for group, names in held.items() if names)
         self.trainable = [name for name in self.shapes if any(name in names for names in held.values())]
@@ -178,12 +178,12 @@ class Template:
 
     def __repr__(self) -> str:
         trained, every = self.sizes
-        kind = f"{self.backbone} on {self.task.name or 'a task'}, {name_of(self.init, self.policy)}"
+        kind = f"{self.backbone.name} on {self.task.name or 'a task'}, {name_of(self.init, self.policy)}"
         return f"Template({kind}: {self.layers} layers, width {self.width}, trains {trained:,} of {every:,} parameters)"
 
     def _group(self, name: str) -> str:
         part, _, inside = name.partition(".")
-        if lora.is_part(name):
+        if lora.is_adapter(name):
             return ADAPTER
         if part == "backbone":
             if inside == self.module.family.table:
@@ -226,12 +226,11 @@ class Template:
         held = {group: {name for name in self.shapes if self._belongs(name, group)} for group in asked}
         empty = [group for group, names in held.items() if not names]
         if empty and (not isinstance(self.policy, str) or len(empty) == len(held)):
-            raise SpecError(f"backbone {self.backbone!r} has no parameters in {', '.join(empty)}: leave that out")
+            raise SpecError(f"backbone {self.backbone.name!r} has no parameters in {', '.join(empty)}: leave that out")
         return held
 
     def _belongs(self, name: str, group: str) -> bool:
-        found, piece = self.groups[name], part(group)
-        return piece.holds(name, found, layer_of(name), self.layers) if piece else found == group
+        return part(group).holds(name, self.groups[name], layer_of(name), self.layers)
 
     def _check_positions(self) -> None:
         """Refuse positions that are neither pretrained nor trained. Where there is no table, there is no limit."""
@@ -244,7 +243,7 @@ class Template:
         if self.task.tokens > rows:
             stay, shorter = ("zero", "") if family.new_positions else ("random", ", or take a shorter task or variant")
             raise SpecError(
-                f"task {self.task.name!r} has {self.task.tokens} tokens, backbone {self.backbone!r} has {rows} "
+                f"task {self.task.name!r} has {self.task.tokens} tokens, backbone {self.backbone.name!r} has {rows} "
                 f"pretrained positions for them, and the new ones would stay {stay}: train the group 'positions' "
                 f"(policy 'fpt'), use init 'random'{shorter}"
             )
@@ -252,24 +251,21 @@ class Template:
     @cached_property
     def pretrained(self) -> dict[str, Tensor]:
         """Pretrained tensors by the library's names, for all seeds: matrices times `random_gain`, our positions 0."""
-        state = kept_state(self.weights) if self.weights else pretrained_state(self.backbone)
         family = self.module.family
         wanted = {
-            name.removeprefix("backbone."): shape
+            name.removeprefix(PREFIX): shape
             for name, shape in self.shapes.items()
-            if name.startswith("backbone.") and not lora.is_part(name)
+            if name.startswith(PREFIX) and not lora.is_adapter(name)
         }
-        new = {family.positions} if family.new_positions and not self.weights else set()  # zeros, whatever the file has
-        if self.weights or self.entry.sha256 is None:  # what that fixes is not checked again
-            check_tensors(
-                self.weights or local_folder(self.backbone),
-                state,
-                {name: shape for name, shape in wanted.items() if name not in new},
-                None if self.weights else self.entry.layers,
-                family.positions,
-            )
-        if family.new_positions and not self.weights:
-            state |= {str(family.positions): torch.zeros(self.shapes[f"backbone.{family.positions}"])}
+        if self.weights:
+            state = kept_state(self.weights, wanted, family.positions)
+            check_values(self.weights, state, wanted)
+        else:
+            state = pretrained_state(self.backbone)
+            if family.new_positions:  # whatever the file has
+                state[str(family.positions)] = torch.zeros(wanted[str(family.positions)])
+            if self.backbone.sha256 is None:
+                check_values(fetch(self.backbone), state, wanted)
         if self.random_gain != 1:
             state |= {name: self.random_gain * state[name] for name in wanted if self._is_matrix(f"backbone.{name}")}
         return state
@@ -367,11 +363,11 @@ class Template:
 
     def _unused(self) -> dict[str, int]:
         """Parameters of the whole pretrained model that transfer never uses: {what: count}."""
-        entry, family = self.entry, self.module.family
-        if not entry.pretrained:
+        family = self.module.family
+        if not self.backbone.pretrained:
             return {}
         with torch.device("meta"):
-            whole = AutoModel.from_config(family.configuration(entry))
+            whole = AutoModel.from_config(family.configuration(self.backbone))
         used = {name.removeprefix("backbone.") for name in self.shapes}
         if family.new_positions:
             used.remove(f"{family.positions}")
@@ -387,11 +383,11 @@ class Template:
         return {what: count for what, count in counts.items() if count}
 
 
-def check_table(task: Task, entry: Backbone, table: Tensor) -> None:
+def check_table(task: Task, backbone: Backbone, table: Tensor) -> None:
     """Refuse (SpecError) a tokenizer that has more ids than the backbone's table of embeddings (rows, width)."""
     if (task.vocabulary or 0) > len(table):
         raise SpecError(
-            f"the tokenizer of {entry.title!r} has {task.vocabulary:,} tokens, and its table of embeddings "
+            f"the tokenizer of {backbone.title!r} has {task.vocabulary:,} tokens, and its table of embeddings "
             f"{len(table):,} rows: take the tokenizer that belongs to it, or read bytes (tokenizer bytes)"
         )
 

@@ -36,11 +36,10 @@ def files(folder: Path) -> list[Path]:
     return [folder / name for name in FILES if (folder / name).is_file()]
 
 
-def identity(backbone: str) -> str:
+def identity(backbone: Backbone) -> str:
     """What the backbone's tokenizer is, wherever it lies: the SHA-256 that its row names, of the tokenizer or of the
     GGUF file that holds it, or of `hub:PATH` that of its files. Empty where it has none."""
-    folder, row = hub.path_of(backbone), hub.backbone(backbone)
-    return checksum(folder) if folder else row.tokenizer or row.gguf or ""
+    return checksum(backbone.folder) if backbone.folder else backbone.tokenizer or backbone.gguf or ""
 
 
 def checksum(folder: Path) -> str:
@@ -51,44 +50,46 @@ def checksum(folder: Path) -> str:
     return total.hexdigest()
 
 
-def check(backbone: str, source: str = "") -> None:
+def check(backbone: Backbone) -> None:
     """Refuse (SpecError) a backbone that has no tokenizer of its own, or reads more than its table of embeddings."""
-    where, folder = f" ({source})" if source else "", hub.path_of(backbone)
+    folder = backbone.folder
     if folder is None and identity(backbone):
         return
     if folder is None:
-        able = ", ".join(name for name in BACKBONES if identity(name))
+        able = ", ".join(name for name, row in BACKBONES.items() if identity(row))
         raise SpecError(
-            f"tokenizer own{where}: backbone {backbone!r} has no tokenizer that could be read; take {able}, or a "
+            f"tokenizer own: backbone {backbone.name!r} has no tokenizer that could be read; take {able}, or a "
             f"folder hub:PATH that has one, {INSTEAD}"
         )
     if not files(folder):
-        raise SpecError(f"tokenizer own{where}: {folder} has no {FILES[0]}; put it there, {INSTEAD}")
-    if not (hub.backbone(backbone).found or {}).get("table"):
+        raise SpecError(f"tokenizer own: {folder} has no {FILES[0]}; put it there, {INSTEAD}")
+    if not (backbone.measured or {}).get("table"):
         raise SpecError(
-            f"tokenizer own{where}: backbone {backbone!r} makes more of its tokens than one table of embeddings says; "
+            f"tokenizer own: backbone {backbone.name!r} makes more of its tokens than one table of embeddings says; "
             f"take another model, {INSTEAD}"
         )
 
 
 def load_task(
     name: str,
-    backbone: str,
+    backbone: Backbone | str,
     data_dir: str | os.PathLike[str] | None = None,
     variant: str = "paper",
     **options: Any,
 ) -> "Task":
-    """The task `name` as this backbone reads it: with option `tokenizer: own` by its own tokenizer, and otherwise
-    fpt.tasks.load.
+    """The task `name` as this backbone, or the one of this name, reads it: with option `tokenizer: own` by its own
+    tokenizer, and otherwise as fpt.tasks.load does.
 
     Raises what fpt.tasks.load raises, SpecError for a backbone without a tokenizer, and WeightsError for a tokenizer
     that cannot be read.
     """
-    own = tasks.own_table(name, options) == tasks.READS
-    return tasks.load(name, data_dir, variant, reader=reader(backbone) if own else None, **options)
+    if tasks.own_table(name, options) != tasks.READS:
+        return tasks.load(name, data_dir, variant, **options)
+    read_by = hub.backbone(backbone) if isinstance(backbone, str) else backbone
+    return tasks.load(name, data_dir, variant, reader=reader(read_by), **options)
 
 
-def reader(backbone: str) -> "Reader":
+def reader(backbone: Backbone) -> "Reader":
     """What reads texts as tokens of the backbone's own tokenizer, its special tokens included. What is kept of a text
     fits into the model's window."""
     check(backbone)
@@ -96,14 +97,13 @@ def reader(backbone: str) -> "Reader":
     def read(texts: Sequence[str], most: int) -> "Read":
         from fpt.tasks.texts import Read
 
-        gguf = hub.backbone(backbone).gguf
-        tokenizer = _loaded(hub.path_of(backbone) or (_packaged(backbone, gguf) if gguf else _fetched(backbone)))
+        tokenizer = _loaded(backbone.folder or (_packaged(backbone) if backbone.gguf else _fetched(backbone)))
         lengths = [len(ids) for ids in _ids(tokenizer, texts)]
-        kept = _window(hub.backbone(backbone), min(most, max(lengths)))
+        kept = _window(backbone, min(most, max(lengths)))
         if kept <= (special := tokenizer.num_special_tokens_to_add()):
             raise SpecError(
                 f"tokenizer own: {kept} tokens of a text are kept, and {special} of them are special ones of "
-                f"{backbone!r}: give a larger option tokens, {INSTEAD}"
+                f"{backbone.name!r}: give a larger option tokens, {INSTEAD}"
             )
         rows = _ids(tokenizer, texts, truncation=True, max_length=kept)
         vocabulary = max(tokenizer.get_vocab().values()) + 1
@@ -113,39 +113,40 @@ def reader(backbone: str) -> "Reader":
     return read
 
 
-def _window(entry: Backbone, most: int) -> int:
+def _window(backbone: Backbone, most: int) -> int:
     """How many tokens, up to `most`, the backbone reads at once."""
-    from fpt.models.trial import longest
+    from fpt.models.foreign import longest
 
-    if entry.found is not None:
-        return longest(entry, most)
-    return min(most, int(family(entry.family).configuration(entry).max_position_embeddings))
+    if backbone.measured is not None:
+        return longest(backbone, most)
+    return min(most, int(family(backbone).configuration(backbone).max_position_embeddings))
 
 
-def _fetched(backbone: str) -> Path:
+def _fetched(backbone: Backbone) -> Path:
     """The folder of a row's tokenizer: that of its weights here, else the hub's cache. WeightsError where it cannot be
     had, or is another one."""
     from huggingface_hub import hf_hub_download
 
-    row, folder = hub.backbone(backbone), local_folder(backbone)
+    folder = local_folder(backbone)
     if folder is None or not (folder / FILES[0]).is_file():
         try:
             for name in ("tokenizer_config.json", hub.CONFIG, FILES[0]):
-                folder = Path(hf_hub_download(str(row.hub), name, revision=row.revision)).parent
+                folder = Path(hf_hub_download(str(backbone.hub), name, revision=backbone.revision)).parent
         except hub.failures() as error:
             raise WeightsError(
-                missing(backbone, f"{FILES[0]} could not be downloaded from {row.hub}: {error}")
+                missing(backbone, f"{FILES[0]} could not be downloaded from {backbone.hub}: {error}")
             ) from error
     place = Path(folder or "")
-    check_sha256(place / FILES[0], str(row.tokenizer), f"that of backbone {backbone!r} is needed here", WeightsError)
+    needed = f"that of backbone {backbone.name!r} is needed here"
+    check_sha256(place / FILES[0], str(backbone.tokenizer), needed, WeightsError)
     return place
 
 
-def _packaged(backbone: str, expected: str) -> Path:
+def _packaged(backbone: Backbone) -> Path:
     """The GGUF file of the backbone's package. WeightsError where the package is missing, or holds another file."""
     if (file := packaged(backbone)) is None:
         raise WeightsError(missing(backbone, "its tokenizer is read from the GGUF file of its package"))
-    check_sha256(file, expected, "install its package again", WeightsError)
+    check_sha256(file, str(backbone.gguf), "install its package again", WeightsError)
     return file
 
 

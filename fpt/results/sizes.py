@@ -56,11 +56,12 @@ def lstm_parameters() -> dict[str, int]:
 def spread(backbone: str) -> pd.DataFrame:
     """Standard deviation of the pretrained attention and feed-forward weights and biases by layer; no rows where the
     weights are not on this machine. Nothing is downloaded."""
-    if local_folder(backbone) is None:
+    model = lookup(backbone)
+    if local_folder(model) is None:
         return pd.DataFrame()
     groups = _template(backbone).groups
     values: dict[tuple[int | None, str, str], list[Any]] = {}
-    for name, tensor in pretrained_state(backbone).items():
+    for name, tensor in pretrained_state(model).items():
         if (group := groups.get(f"backbone.{name}")) in ("attention", "feed_forward"):
             values.setdefault((layer_of(name), group, name.rpartition(".")[2]), []).append(tensor.double().ravel())
     rows = [(*place, float(np.concatenate(parts).std())) for place, parts in values.items()]

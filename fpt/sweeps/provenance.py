@@ -89,7 +89,7 @@ def provenance(
         "tables": dict(tables),
         "data_checksum": task.checksum,
         "weights_checksum": template.weights_checksum,
-        "weights_revision": None if spec.init == "random" or template.weights else weights.commit(spec.backbone),
+        "weights_revision": None if spec.init == "random" or template.weights else weights.commit(spec.means.backbone),
         "compute_type": first.compute_type,
         "multiplied_in": first.multiplied_in,
         "threads": first.threads,

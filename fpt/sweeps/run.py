@@ -58,7 +58,7 @@ def prepare(
     With a folder, its disk must have room for the checkpoints. `study`: the folder of the study, where a sweep that is
     pretrained by another one finds the weights.
     """
-    loaded = models.load_task(spec.task, spec.backbone, data_dir, spec.variant, **spec.task_options)
+    loaded = models.load_task(spec.task, spec.means.backbone, data_dir, spec.variant, **spec.task_options)
     check_contents(spec, loaded)
     task, template = fitted(spec, loaded, kept_weights(spec, study))
     # Fleets that extend the grid are no larger than the first, whose checkpoint is gone by then; kept weights stay.
@@ -68,25 +68,25 @@ def prepare(
 
 
 def fitted(
-    spec: SweepSpec, task: "Task", kept: Path | None, entry: models.Backbone | None = None
+    spec: SweepSpec, task: "Task", kept: Path | None, backbone: models.Backbone | None = None
 ) -> "tuple[Task, Template]":
     """The task as the sweep trains on it, and its template; refuses what does not fit together (an FptError).
 
-    kept: the file of the weights that another sweep kept for this one. entry: as of `fpt.models.build`.
+    kept: the file of the weights that another sweep kept for this one. backbone: a smaller one of the same
+    architecture, in the place of that of the spec.
     """
     task = task.shuffled() if spec.shuffle_tokens else task
     task = task.reduced(spec.data_fraction)
     task.split(spec.seeds[0]).batch(0, spec.batch_size)  # refuses a batch larger than the split
     template = models.build(
         task,
-        spec.backbone,
+        backbone or spec.means.backbone,
         spec.init,
         spec.trainable,
         random_init=spec.random_init,
         random_gain=spec.random_gain,
         input_init=spec.input_init,
         weights=kept,
-        entry=entry,
         **spec.model_options,
     )
     training.check(template, spec.recipe, spec.measures)
@@ -138,7 +138,8 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
 
     Raises SpecError, DataError, WeightsError, or FptError if the study's folder cannot be written.
     """
-    for backbone in sorted({spec.backbone for spec in specs if spec.init != "random" and not spec.pretrained_by}):
+    start = {spec.means.backbone for spec in specs if spec.init != "random" and not spec.pretrained_by}
+    for backbone in sorted(start, key=lambda backbone: backbone.name):
         weights.find(backbone)
     check_writable(study)
     ledger.check_locks(study)
@@ -236,7 +237,7 @@ def check_prepared(spec: SweepSpec, task: "Task", template: "Template") -> None:
     your own data changed since they were read."""
     pretrained_by = template.weights.parent.name if spec.pretrained_by and template.weights else None
     found = {"task": task.name, "variant": task.variant, "task_options": task.options, **task.changes}
-    found |= {"backbone": template.backbone, "backbone_options": template.options}
+    found |= {"backbone": template.backbone.name, "backbone_options": template.options}
     found |= {"arm": models.name_of(template.init, template.policy)}
     found |= {name: getattr(template, name) for name in ("random_init", "random_gain", "input_init")}
     found |= {"pretrained_by": pretrained_by, **(vars(template.adapters) if template.adapters else {})}
@@ -256,7 +257,7 @@ def check_contents(spec: SweepSpec, task: "Task") -> None:
     """Refuse (DataError) results of other files than those after which the sweep is named: of your own data, your own
     model or a tokenizer, as they were read for `task`, and as they are now."""
     asked = spec.means.contents
-    now = contents_of(spec.task, spec.backbone, spec.means.own_table)
+    now = contents_of(spec.task, spec.means.backbone, spec.means.own_table)
     kind = tasks.own_kind(spec.task)
     if now != asked or (kind and asked["task"] != f"{kind}:{task.checksum}"):
         raise DataError(
@@ -367,7 +368,7 @@ def keep(spec: SweepSpec, template: "Template", file: Path, folder: Path) -> Non
 
     tensors = load_file(file)
     if KEEP_ADAPTER in spec.measures and template.adapters:
-        lora.save(template.module, template.adapters, template.entry.hub or template.backbone, tensors, folder)
+        lora.save(template.module, template.adapters, template.backbone.hub or template.backbone.name, tensors, folder)
     if KEEP_WEIGHTS in spec.measures:
         with replaced(folder / ledger.KEPT_WEIGHTS) as partial:
             save_file(lora.merged(template.module, tensors), partial)

@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 
 from fpt.errors import DataError, FptError, WeightsError
 from fpt.files import sha256
-from fpt.models import BACKBONES, Adapters, backbone, build, load_task, tiny
+from fpt.models import BACKBONES, Adapters, build, load_task, tiny
 from fpt.models.families import family
 from fpt.models.families.library import BROKEN
 from fpt.models.template import Template
@@ -100,11 +100,10 @@ def whole_models(specs: Sequence[SweepSpec], data: Path) -> Iterator[tuple[Sweep
             continue
         options: dict[str, Any] = dict(spec.backbone_options)
         try:
-            backbone(spec.backbone)  # tried with real numbers
             options_of_task = spec.task_options | FEW.get(spec.task, {})
-            task = load_task(spec.task, spec.backbone, data, spec.variant, **options_of_task)
+            task = load_task(spec.task, spec.means.backbone, data, spec.variant, **options_of_task)
             with torch.device("meta"):
-                build(task, spec.backbone, "random", spec.trainable, **options)
+                build(task, spec.means.backbone, "random", spec.trainable, **options)
         except (FptError, *BROKEN) as error:
             yield spec, error
 
@@ -129,18 +128,19 @@ def reduced_form(spec: SweepSpec, reduced: dict[str, str]) -> SweepSpec:
 
 def prepared(spec: SweepSpec, data: Path, folder: Path) -> tuple[Task, Template]:
     """The task with short sequences, and a tiny model with random weights in the place of pretrained ones."""
-    task, entry = cut(load_task(spec.task, spec.backbone, data, spec.variant, **spec.task_options)), tiny(spec.backbone)
-    if task.own_table == READS:
-        whole = family(entry.family).configuration(backbone(spec.backbone))  # its tokenizer has the tokens of all of it
-        entry = replace(entry, config={**entry.config, "vocab_size": whole.vocab_size})
+    whole = spec.means.backbone
+    task, small = cut(load_task(spec.task, whole, data, spec.variant, **spec.task_options)), tiny(whole)
+    if task.own_table == READS:  # its tokenizer has the tokens of all of it
+        symbols = family(whole).configuration(whole).vocab_size
+        small = replace(small, config={**small.config, "vocab_size": symbols})
     weights = kept_weights(spec, folder.parent)
     if weights is None and spec.init != "random":
         options: dict[str, Any] = dict(spec.backbone_options)
-        untrained = build(task, spec.backbone, "random", "all", entry=entry, **options)
+        untrained = build(task, small, "random", "all", **options)
         folder.parent.mkdir(exist_ok=True)
         weights = folder.parent / f"{folder.name}.safetensors"
         save_file(untrained.initialise(0), weights)
-    return fitted(spec, task, weights, entry)
+    return fitted(spec, task, weights, small)
 
 
 def cut(task: Task) -> Task:

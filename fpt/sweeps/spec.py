@@ -271,30 +271,28 @@ def resolve(
         )
     entry = tasks.check(spec.task, spec.variant, spec.task_options, source)
     own_table = tasks.own_table(spec.task, spec.task_options)
-    backbone, groups = models.check(
-        spec.backbone,
-        spec.backbone_options,
-        spec.init,
-        spec.trainable,
-        source=source,
-        adapters=spec.adapters,
-        own_table=own_table,
-    )
+    backbone = models.backbone(spec.backbone, source)
+    try:
+        if own_table == tasks.READS:
+            tokens.check(backbone)
+        groups = models.check(backbone, spec.backbone_options, spec.init, spec.trainable, spec.targets, own_table)
+    except SpecError as error:
+        raise SpecError(f"{error}{where}") from None
     spec.check_head(groups, source)
     if contents is None:
-        contents = contents_of(spec.task, spec.backbone, own_table)
+        contents = contents_of(spec.task, backbone, own_table)
     return spec.meaning(Resolved(entry, backbone, own_table, groups, contents))
 
 
-def contents_of(task: str, backbone: str, own_table: tasks.OwnTable) -> dict[str, str]:
+def contents_of(task: str, backbone: models.Backbone, own_table: tasks.OwnTable) -> dict[str, str]:
     """What your own data, your own model and a tokenizer are now: kinds and checksums of the files of a sweep."""
     found: dict[str, str] = {}
     if kind := tasks.own_kind(task):
         found["task"] = f"{kind}:{tasks.own_checksum(task)}"
     elif code := tasks.own_code(task):
         found["task"] = f"{task}:{known_sha256(code)}"
-    if folder := hub.path_of(backbone):
-        found["backbone"] = hub.HUB + hub.checksum(folder)
+    if backbone.folder:
+        found["backbone"] = hub.HUB + hub.checksum(backbone.folder)
     if own_table == tasks.READS:
         found["tokenizer"] = tokens.identity(backbone)
     return found

@@ -58,12 +58,12 @@ class Plan:
 
 def identify(task: Task, template: Template, recipe: Recipe, device: torch.device) -> dict[str, Any]:
     """What a checkpoint must have been made for and by, to go on from it."""
-    model = ("backbone", "layers", "options", "init", "random_init", "random_gain", "input_init", "trainable")
+    model = ("layers", "options", "init", "random_init", "random_gain", "input_init", "trainable")
     return {
         "versions": {name: version(name) for name in ("fpt", "torch", "transformers")},
         "device": device.type,
         "task": [task.name, task.variant, dict(task.options), task.changes, task.checksum],
-        "template": {name: getattr(template, name) for name in model},
+        "template": {"backbone": template.backbone.name, **{name: getattr(template, name) for name in model}},
         "adapters": template.adapters and asdict(template.adapters),
         "weights": template.weights_checksum,
         "recipe": recipe.model_dump(),
@@ -203,6 +203,6 @@ def check_disk(template: Template, runs: int, folder: Path, kept: int = 0) -> No
     if need > free:
         beside = f" and weights of {kept} runs" if kept else ""
         raise FptError(
-            f"checkpoints of {runs} runs of {template.backbone!r}{beside} need {need / 2**20:,.1f} MiB, "
+            f"checkpoints of {runs} runs of {template.backbone.name!r}{beside} need {need / 2**20:,.1f} MiB, "
             f"{free / 2**20:,.1f} MiB are free at {folder}: make room, or take fewer rates or seeds"
         )

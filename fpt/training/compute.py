@@ -84,7 +84,7 @@ def compiling_pays(template: Template, recipe: Recipe, runs: int, device: torch.
     nothing was measured on a GPU. Not with recurrent layers: their loops over time would be unrolled, and compiling
     take longer than training. Nor with batches that are cut to their length: every length would be compiled anew.
     """
-    if device.type != "cpu" or "recurrent" in template.groups.values() or template.task.by_length:
+    if device.type != "cpu" or template.module.family.recurrent or template.task.by_length:
         return False
     _, weights = template.sizes
     products = recipe.steps * runs * recipe.batch_size * template.task.tokens * weights

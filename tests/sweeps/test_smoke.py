@@ -14,7 +14,7 @@ from fpt.tasks import load
 @pytest.mark.parametrize("rank", [2, 32])
 def test_adapters_are_no_larger_than_the_tiny_model(rank: int) -> None:
     small = reduced_form(spec(arm="lora-random", rank=rank), {})
-    build(load("digits"), "tiny-lm", small.init, small.trainable, entry=tiny("tiny-lm"), **small.model_options)
+    build(load("digits"), tiny(small.means.backbone), small.init, small.trainable, **small.model_options)
     assert small.rank <= rank
 
 

@@ -162,7 +162,7 @@ def test_minilm_reads_texts_by_its_own_tokenizer_as_the_library_does(place) -> N
     task = replace(fpt.models.load_task("csv:texts.csv", "minilm", tokenizer="own", tokens=64), pooling="mean")
     template = fpt.models.build(task, "minilm", arm="norms-pretrained")
     data, values = task.data.train[:12], template.initialise(0)
-    library = AutoModel.from_pretrained(packaged("minilm")).eval()
+    library = AutoModel.from_pretrained(packaged(fpt.models.backbone("minilm"))).eval()
     mask = (torch.arange(task.tokens) < data.lengths[:, None]).long()
     with torch.no_grad():
         hidden = library(input_ids=data.inputs, attention_mask=mask).last_hidden_state
@@ -282,13 +282,13 @@ def test_finished_seeds_are_parts_that_another_machine_goes_on_from(place, monke
 @pytest.mark.smollm2
 def test_smollm2_reads_texts_by_the_tokenizer_inside_its_gguf_file(place, monkeypatch) -> None:
     task = replace(fpt.models.load_task("csv:texts.csv", "smollm2", tokenizer="own", tokens=32), by_length=True)
-    file = packaged("smollm2")
+    file = packaged(fpt.models.backbone("smollm2"))
     library = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     texts = pd.read_csv("texts.csv")["text"]
     data = task.data.train
     expected = {tuple(ids) for ids in library(list(texts))["input_ids"]}
     assert {tuple(row[:length].tolist()) for row, length in zip(data.inputs, data.lengths, strict=True)} <= expected
-    assert tokens.identity("smollm2") == fpt.models.BACKBONES["smollm2"].gguf
+    assert tokens.identity(fpt.models.backbone("smollm2")) == fpt.models.BACKBONES["smollm2"].gguf
     monkeypatch.setattr(files, "known_sha256", lambda *_: "0" * 64)
     with pytest.raises(WeightsError, match="altered"):
         fpt.models.load_task("csv:texts.csv", "smollm2", tokenizer="own")

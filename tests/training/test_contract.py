@@ -9,7 +9,7 @@ from small_models import stand_ins
 import fpt.models
 import fpt.tasks
 from fpt.errors import SpecError
-from fpt.models import ARMS, BACKBONES, GROUPS, PARTS, POLICIES, adapted, lies_in
+from fpt.models import ARMS, BACKBONES, GROUPS, PARTS, POLICIES, adapted, part
 from fpt.models.template import Template
 from fpt.tasks.task import Task
 
@@ -30,7 +30,7 @@ def fits(arm: str, backbone: str) -> bool:
         return False
     if adapted(named.trainable):
         return bool(MATRICES & {*entry.groups})
-    there = [bool({*lies_in(group)} & {*entry.groups}) for group in named.groups]
+    there = [bool({*part(group).groups} & {*entry.groups}) for group in named.groups]
     return any(there) if isinstance(named.trainable, str) else all(there)
 
 

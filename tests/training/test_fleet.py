@@ -319,7 +319,7 @@ def needed_flop(template, batch_size):
     counted, as is the custom.
     """
     task, trains = template.task, template.trainable_groups
-    rows, read = batch_size * task.tokens, task.readout if template.entry.family == "bert" else task.tokens
+    rows, read = batch_size * task.tokens, task.readout if template.backbone.family == "bert" else task.tokens
     above, last = (template.layers - 1) * rows, batch_size * read  # rows of all blocks but the last, and of it
 
     def products(group):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from torch import Tensor
-from transformers import BertConfig, BertModel
+from transformers import BertConfig
 
 from fpt.models.families.library import Family, Rows
 from fpt.models.layers import attend, padding_mask
@@ -17,7 +17,7 @@ def finish(layer: Any, attended: Tensor, hidden: Tensor) -> Tensor:
 
 
 def forward(model: Any, embedded: Tensor, lengths: Tensor | None, rows: Rows) -> Tensor:
-    """BertModel.forward without pooler, whose last layer computes only what is read out."""
+    """The library's forward pass, whose last layer computes only what is read out."""
     *layers, last = model.encoder.layer
     mask, hidden = padding_mask(embedded, lengths), model.embeddings(inputs_embeds=embedded)
     for layer in layers:
@@ -29,7 +29,6 @@ def forward(model: Any, embedded: Tensor, lengths: Tensor | None, rows: Rows) ->
 
 FAMILY = Family(
     config=BertConfig,
-    model=lambda config: BertModel(config, add_pooling_layer=False),
     forward=forward,
     positions="embeddings.position_embeddings.weight",
     table="embeddings.word_embeddings.weight",

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import GPT2Config, GPT2Model
+from transformers import GPT2Config
 
 from fpt.models.families.library import Family, Rows
 from fpt.models.layers import attend
@@ -18,7 +18,7 @@ def causal_mask(hidden: Tensor) -> Tensor:
 
 
 def forward(model: Any, embedded: Tensor, lengths: Tensor | None, rows: Rows) -> Tensor:
-    """GPT2Model.forward, whose last block computes only what is read out."""
+    """The library's forward pass, whose last block computes only what is read out."""
     *blocks, last = model.h
     mask, hidden = causal_mask(embedded), model.drop(embedded + model.wpe.weight[: embedded.shape[1]])
     for block in blocks:
@@ -33,7 +33,6 @@ def forward(model: Any, embedded: Tensor, lengths: Tensor | None, rows: Rows) ->
 
 FAMILY = Family(
     config=GPT2Config,
-    model=GPT2Model,
     forward=forward,
     fixed={"activation_function": "gelu_pytorch_tanh"},  # gelu_new in one kernel
     positions="wpe.weight",

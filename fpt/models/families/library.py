@@ -6,6 +6,7 @@ default is a module beside this one.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from inspect import signature
 from itertools import cycle, islice
@@ -88,39 +89,40 @@ class Family:
     classes: tuple[tuple[str, str], ...] = CLASSES
     tiny: Mapping[str, Any]  # the config of a model that is built and trained in a moment
     fixed: Mapping[str, Any] = field(default_factory=dict)  # config fields set here
-    replaced: tuple[str, ...] | None = None  # what the input layer replaces; None: the table of tokens
     positions: str | None = None  # the table of positions; None: has none
     first_position: int = 0  # row of the first token's position
     leading: int | None = None  # rows that stay before it, in a table cut to the task's tokens; None: not cut
     new_positions: bool = False  # a table of ours, which starts from zeros where the rest is pretrained
-    prepare: Callable[[Any, int], None] | None = None  # model, tokens: other changes, before our layers go in
+    # model, tokens: other changes than taking out the table of tokens, before our layers go in
+    prepare: Callable[[Any, int], None] | None = None
     zero_norms: Sequence[str] = ()  # weights of norms that multiply by one more than them, as `any_layer` names them
     initial_value: Callable[..., Tensor] | None = None  # random values, where the rules are not GPT-2's
     table: str | None = None  # of symbols, which alone says what the layers read of one; None: there is none
     first_attention: str | None = None  # the module that returns attention weights second, below a last layer
     load: Callable[..., Any] = AutoModel.from_pretrained  # a folder -> the pretrained model, `output_loading_info`
+    recurrent: bool = False  # one token after the other, in a loop that no compiler is given
+    needs_fpt: bool = False  # whether the library's model alone makes something else of the same embeddings
 
     @property
     def has_table(self) -> bool:
         """Whether the library's model has a table of positions, of a length that its config sets."""
         return self.positions is not None and not self.new_positions and self.leading is None
 
-    def configuration(self, entry: Backbone, **fields: Any) -> Any:
-        """The library's config of `entry`; SpecError for a field of its row that the config does not have."""
-        given = dict(entry.config)
+    def configuration(self, backbone: Backbone, **fields: Any) -> Any:
+        """The library's config of `backbone`. Raises SpecError for a `model_type` that the library does not have."""
+        given = deepcopy(dict(backbone.config))  # the library fills in mappings that it is given
         kind = self.config or _config_class(given.pop("model_type", ""))
-        if entry.found is not None:  # config.json of whichever version of the library
-            return _as_read(kind, given, entry.layers, fields)
+        if backbone.measured is not None:  # config.json of whichever version of the library
+            return _as_read(kind, given, backbone.layers, fields)
         known = {*signature(kind).parameters, *getattr(kind, "attribute_map", {})}
-        for name in given:
-            check_known("config field", name, known, f"of {entry.title or entry.family!r}")
-        return kind(**{**given, "num_hidden_layers": entry.layers, **NO_SPECIAL_TOKENS, **fields})
+        assert given.keys() <= known, f"row {backbone.name}: {kind.__name__} would ignore {given.keys() - known}"
+        return kind(**{**given, "num_hidden_layers": backbone.layers, **NO_SPECIAL_TOKENS, **fields})
 
-    def reduced(self, entry: Backbone) -> dict[str, Any]:
-        """The config of a tiny model of the architecture of `entry`: what is as wide as the model stays so."""
+    def reduced(self, backbone: Backbone) -> dict[str, Any]:
+        """The config of a tiny model of the architecture of `backbone`: what is as wide as the model stays so."""
         if self.config is not None:
-            return {**entry.config, **self.tiny}
-        whole = self.configuration(entry)
+            return {**backbone.config, **self.tiny}
+        whole = self.configuration(backbone)
         names, sizes = getattr(whole, "attribute_map", {}), vars(whole)
         tiny = {names.get(name, name): size for name, size in self.tiny.items()}
         if sizes.get("num_key_value_heads") == sizes.get("num_attention_heads"):  # else one key serves two heads
@@ -130,34 +132,35 @@ class Family:
             **dict.fromkeys(same, TINY_WIDTH),
             **{name: tiny[name] for name in tiny if type(sizes.get(name)) is int},
         }
-        return {**entry.config, **tiny, **(few_tokens(entry.config) if entry.found is not None else {})}
+        return {**backbone.config, **tiny, **(few_tokens(backbone.config) if backbone.measured is not None else {})}
 
-    def build(self, entry: Backbone, tokens: int, layers: int = 0, own_table: bool = False, **options: Any) -> Any:
+    def build(self, backbone: Backbone, tokens: int, layers: int = 0, own_table: bool = False, **options: Any) -> Any:
         """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values.
 
         Our layers are inside, and what the input layer replaces is not, unless the model's `own_table` of symbols reads
         in its place. Other options are fields of the config.
         """
-        sizes = {"num_hidden_layers": layers or entry.layers, "use_cache": False}
+        sizes = {"num_hidden_layers": layers or backbone.layers, "use_cache": False}
         if not own_table:
-            sizes |= few_tokens(entry.config) if entry.found is not None else {"vocab_size": 1}
+            sizes |= few_tokens(backbone.config) if backbone.measured is not None else {"vocab_size": 1}
         sizes |= {"max_position_embeddings": tokens} if self.has_table else {}
-        config = self.configuration(entry, **{**self.fixed, **sizes, **options})
+        config = self.configuration(backbone, **{**self.fixed, **sizes, **options})
         config._attn_implementation = self.attention
         config._experts_implementation = "batched_mm"  # of mixtures: the other ones look at the data
         if self.config is None:
-            check_window(entry, config, tokens)
+            check_window(backbone, config, tokens)
         model: Any = self.model(config)
-        replaced = token_tables(model) if self.replaced is None else self.replaced
-        for path in () if own_table else replaced:
+        for path in () if own_table else token_tables(model):
             parent, _, name = path.rpartition(".")
             delattr(model.get_submodule(parent), name)
-        if getattr(model, "pooler", None) is not None and entry.found is not None:
+        if getattr(model, "pooler", None) is not None:
             model.pooler = None  # nothing reads it
         if self.prepare:
             self.prepare(model, tokens)
         if self.leading is not None:
-            cut_positions(entry, model.get_submodule(str(self.positions).removesuffix(".weight")), self.leading, tokens)
+            cut_positions(
+                backbone, model.get_submodule(str(self.positions).removesuffix(".weight")), self.leading, tokens
+            )
         replace_layers(model)
         return model.eval()  # what the library drops out by itself, it does in training alone
 
@@ -177,9 +180,12 @@ class Family:
 
 
 def token_tables(model: Any) -> list[str]:
-    """Where the model's table of token embeddings is."""
+    """Where the model's table of token embeddings is, under each of its names; nowhere in a model of ours."""
+    if not hasattr(model, "get_input_embeddings"):
+        return []
     table = model.get_input_embeddings()
-    return [path for path, module in model.named_modules() if module is table]
+    weight = getattr(table, "weight", table)  # T5's encoder has a module of its own for the same table
+    return [path for path, module in model.named_modules() if module is table or getattr(module, "weight", 0) is weight]
 
 
 def few_tokens(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,7 +211,7 @@ def _as_read(kind: Any, given: Mapping[str, Any], layers: int, fields: Mapping[s
     return config
 
 
-def check_window(entry: Backbone, config: Any, tokens: int) -> None:
+def check_window(backbone: Backbone, config: Any, tokens: int) -> None:
     """Refuse (SpecError) attention in a window that a sequence of `tokens` does not fit into: what is read last would
     not see the first tokens, and that the library's models work so is no reason to compare them with others."""
     kinds = [kind for name in ("layer_types", "attention_layers") for kind in getattr(config, name, None) or ()]
@@ -215,30 +221,30 @@ def check_window(entry: Backbone, config: Any, tokens: int) -> None:
     reach = {name: size // WINDOWS[name] for name, size in given.items() if type(size) is int and size > 0}
     if reach and tokens > (least := min(reach.values())):
         raise SpecError(
-            f"a token of {entry.title or entry.family!r} attends to {least} tokens on one side at most "
+            f"a token of {backbone.title or backbone.family!r} attends to {least} tokens on one side at most "
             f"({' and '.join(f'{name} {given[name]}' for name in reach)}), and the task has {tokens}: take a shorter "
             "task or variant, or a model whose attention reaches all tokens"
         )
 
 
-def broken(entry: Backbone, tokens: int, error: Exception) -> SpecError:
+def broken(backbone: Backbone, tokens: int, error: Exception) -> SpecError:
     """The error for a model that the library does not build or compute at this length, with its sizes."""
     why = next(iter(str(error).strip().splitlines()), type(error).__name__)
     names = (*WIDTHS, *HEADS, *LENGTHS, *WINDOWS)
-    sizes = [f"{name} {entry.config[name]}" for name in names if entry.config.get(name) is not None]
+    sizes = [f"{name} {backbone.config[name]}" for name in names if backbone.config.get(name) is not None]
     return SpecError(
-        f"{entry.title or entry.family!r} cannot be built for a task of {tokens} tokens: {why} "
+        f"{backbone.title or backbone.family!r} cannot be built for a task of {tokens} tokens: {why} "
         f"(its configuration has {', '.join(sizes) or 'the default sizes'})"
     )
 
 
-def cut_positions(entry: Backbone, table: nn.Module, leading: int, tokens: int) -> None:
+def cut_positions(backbone: Backbone, table: nn.Module, leading: int, tokens: int) -> None:
     """Leave the rows of a position table that a task uses; SpecError where it is too short."""
     weight: Any = table.weight
     if leading + tokens > len(weight):
         raise SpecError(
-            f"{entry.title or entry.family!r} has {len(weight) - leading} positions, and the task has {tokens} tokens: "
-            "take a shorter task or variant, or a model that takes longer sequences"
+            f"{backbone.title or backbone.family!r} has {len(weight) - leading} positions, and the task has {tokens} "
+            "tokens: take a shorter task or variant, or a model that takes longer sequences"
         )
     table.weight = nn.Parameter(weight[: leading + tokens].detach().clone())
 

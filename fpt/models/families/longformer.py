@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import LongformerConfig, LongformerModel
+from transformers import LongformerConfig
 
 from fpt.models.families import bert
 from fpt.models.families.library import Family, Rows
@@ -25,7 +25,7 @@ def band_mask(hidden: Tensor, window: int, lengths: Tensor | None) -> Tensor:
 # The library's forward asks whether any token attends globally (vmap allows no such question), pads every sequence to
 # whole windows, and drops attention out from the global generator.
 def forward(model: Any, embedded: Tensor, lengths: Tensor | None, rows: Rows) -> Tensor:
-    """LongformerModel.forward without pooler and without global attention, whose projections are never used."""
+    """The library's forward pass without global attention, whose projections are never used."""
     tables = model.embeddings
     embedded = embedded + tables.position_embeddings.weight + tables.token_type_embeddings.weight[0]
     hidden = tables.dropout(tables.LayerNorm(embedded))
@@ -39,9 +39,9 @@ def forward(model: Any, embedded: Tensor, lengths: Tensor | None, rows: Rows) ->
 
 FAMILY = Family(
     config=LongformerConfig,
-    model=lambda config: LongformerModel(config, add_pooling_layer=False),
     forward=forward,
     positions=bert.FAMILY.positions,
     first_position=2,  # as in RoBERTa: the padding token has id 1, and positions count from the next one
     tiny={**bert.FAMILY.tiny, "max_position_embeddings": 26, "attention_window": 8, "vocab_size": 11},
+    needs_fpt=True,
 )

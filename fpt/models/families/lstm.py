@@ -153,8 +153,9 @@ FAMILY = Family(
     model=LSTM,
     forward=forward,
     classes=(("Norm", "layer_norm"), ("Embedding", "positions"), ("Layer", "recurrent")),
-    replaced=(),
     positions="positions.weight",
     initial_value=initial_value,
+    recurrent=True,
+    needs_fpt=True,
     tiny={"width": 16},
 )

@@ -38,4 +38,4 @@ def forward(model: Mean, embedded: Tensor, lengths: Tensor | None, rows: Rows) -
     return rows(mean.expand_as(embedded))
 
 
-FAMILY = Family(config=MeanConfig, model=Mean, forward=forward, replaced=(), tiny={"width": 16})
+FAMILY = Family(config=MeanConfig, model=Mean, forward=forward, needs_fpt=True, tiny={"width": 16})

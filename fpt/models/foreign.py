@@ -1,7 +1,7 @@
-"""Whether a model of the library that has no row can be a backbone: a small one of its architecture is built, and
-computed for two runs at once, before anything is trained.
+"""A foreign model, of the library and without a row in the catalogue: whether it can be a backbone. A small one of its
+architecture is built, and computed for two runs at once, before anything is trained.
 
-What does not equal the library's own forward pass is refused. What is found: the groups of its parameters, its table
+What does not equal the library's own forward pass is refused. What is measured: the groups of its parameters, its table
 of positions, and its table of tokens, where that alone says what the layers read of a token.
 """
 
@@ -21,6 +21,7 @@ from transformers import AutoModel
 from fpt.errors import SpecError
 from fpt.files import check_fits
 from fpt.models.catalogue import Backbone
+from fpt.models.families import family
 from fpt.models.families.library import (
     BROKEN,
     FAMILY,
@@ -36,10 +37,10 @@ from fpt.models.families.library import (
 )
 from fpt.models.layers import Projection
 
-DEPTH = 8  # layers that are tried: kinds of layers take turns of 8 at most
+DEPTH = 8  # layers of it: kinds of layers take turns of 8 at most
 TOKENS, RUNS = 7, 2
 PADDED = (7, 4, 1)  # lengths of the padded examples
-COPIES = 64  # bytes of a parameter in a trial: eight tensors of 8 bytes
+COPIES = 64  # bytes of a parameter of the small model: eight tensors of 8 bytes
 TOLERANCE = 1e-4  # relative; the library computes norms and angles in float32
 # A field of a config.json -> what kind of model has it, for a message.
 KINDS = {
@@ -48,73 +49,65 @@ KINDS = {
 }
 
 
-def tried(entry: Backbone) -> Backbone:
-    """The backbone with what its trial found. Raises SpecError with the reason where it cannot be used, and DataError
-    where even the small model does not fit into memory, because of sizes that stay as they are."""
-    if wrong := [f"{name} {size}" for name in HEADS if isinstance(size := entry.config.get(name), int) and size < 1]:
-        raise SpecError(f"{entry.title} cannot be a backbone: {' and '.join(wrong)} must be 1 or more")
-    groups, found = _tried(json.dumps({**entry.config}), entry.layers, entry.title)
-    return replace(entry, groups=groups, found=found)
-
-
 @cache
-def _tried(config: str, layers: int, title: str) -> tuple[tuple[str, ...], Mapping[str, Any]]:
-    entry = Backbone("library", json.loads(config), layers, title=title, found={})
-    small = replace(entry, layers=min(layers, DEPTH))
+def measured(backbone: Backbone) -> Backbone:
+    """The backbone with the groups and the fields of its family that were measured.
+
+    Raises SpecError with the reason where it cannot be used, and DataError where even the small model does not fit into
+    memory, because of sizes that stay as they are.
+    """
+    given = backbone.config
+    if wrong := [f"{name} {size}" for name in HEADS if isinstance(size := given.get(name), int) and size < 1]:
+        raise SpecError(f"{backbone.title} cannot be a backbone: {' and '.join(wrong)} must be 1 or more")
+    room = _room(backbone, (*WINDOWS, *LENGTHS), TOKENS)
     errors: list[Exception] = []
     for attention in ("fpt", "eager"):
-        family = replace(FAMILY, attention=attention)
+        kind = replace(FAMILY, attention=attention)
         try:
+            small = replace(backbone, layers=min(backbone.layers, DEPTH), config=kind.reduced(backbone) | room)
             with torch.device("cpu"), torch.random.fork_rng(devices=[]):
                 torch.manual_seed(1)
-                return _try(
-                    family, replace(small, config=family.reduced(entry) | _room(entry, (*WINDOWS, *LENGTHS), TOKENS))
-                )
+                groups, fields = _measure(kind, small)
+                return replace(backbone, groups=groups, measured=fields)
         except (SpecError, *BROKEN) as error:
             errors.append(error)
     ours, librarys = errors
     failure = librarys if "'fpt'" in str(ours) else ours  # the first says that it takes no attention but the library's
-    kind = next((f"{kind}: " for fields, kind in KINDS.items() if re.search(fields, config)), "")
+    kind_of = next((f"{kind}: " for fields, kind in KINDS.items() if re.search(fields, json.dumps({**given}))), "")
     why = next(iter(str(failure).strip().splitlines()), type(failure).__name__)
-    raise SpecError(f"{title} cannot be a backbone: {kind}{why}") from failure
+    raise SpecError(f"{backbone.title} cannot be a backbone: {kind_of}{why}") from failure
 
 
-def _room(entry: Backbone, fields: Iterable[str], tokens: int) -> dict[str, int]:
+def _room(backbone: Backbone, fields: Iterable[str], tokens: int) -> dict[str, int]:
     """The sizes of windows and tables, large enough for `tokens`: a task's length is compared with the real model's."""
-    sizes = {name: entry.config.get(name) for name in fields}
+    sizes = {name: backbone.config.get(name) for name in fields}
     return {name: max(size, 4 * tokens) for name, size in sizes.items() if type(size) is int and size > 0}
 
 
-def check_length(entry: Backbone, tokens: int) -> None:
+@cache
+def check_length(backbone: Backbone, tokens: int) -> None:
     """Refuse (SpecError) a task that is longer than a table of positions that is no parameter.
 
     A small model of the architecture, with the tables of the real one, computes one sequence of the task's length.
     """
-    _check_length(json.dumps({**entry.config}), entry.layers, entry.title, json.dumps({**(entry.found or {})}), tokens)
-
-
-@cache
-def _check_length(config: str, layers: int, title: str, found: str, tokens: int) -> None:
-    entry = Backbone("library", json.loads(config), layers, title=title, found=json.loads(found))
-    family = replace(FAMILY, **(entry.found or {}))
-    small = replace(entry, layers=min(layers, 2))
+    kind = family(backbone)
     try:
         with torch.device("cpu"), torch.random.fork_rng(devices=[]), torch.no_grad():
-            small = replace(small, config=family.reduced(entry) | _room(entry, WINDOWS, tokens))  # checked before
-            model = family.build(small, tokens)
-            family.forward(model, torch.zeros(1, tokens, model.config.hidden_size), None, lambda hidden: hidden)
+            config = kind.reduced(backbone) | _room(backbone, WINDOWS, tokens)  # checked before
+            model = kind.build(replace(backbone, layers=min(backbone.layers, 2), config=config), tokens)
+            kind.forward(model, torch.zeros(1, tokens, model.config.hidden_size), None, lambda hidden: hidden)
     except BROKEN as error:
-        raise broken(entry, tokens, error) from error
+        raise broken(backbone, tokens, error) from error
 
 
-def longest(entry: Backbone, most: int) -> int:
+def longest(backbone: Backbone, most: int) -> int:
     """How many tokens, up to `most`, a sequence of this model can have."""
-    config = replace(FAMILY, **(entry.found or {})).configuration(entry)
+    config = family(backbone).configuration(backbone)
 
     def too_long(tokens: int) -> bool:
         try:
-            check_window(entry, config, tokens)
-            check_length(entry, tokens)
+            check_window(backbone, config, tokens)
+            check_length(backbone, tokens)
         except SpecError:
             return True
         return False
@@ -122,23 +115,23 @@ def longest(entry: Backbone, most: int) -> int:
     return bisect_left(range(1, most), True, key=too_long) if too_long(most) else most
 
 
-def _try(family: Family, entry: Backbone) -> tuple[tuple[str, ...], Mapping[str, Any]]:
-    """Groups, and the fields of the family that were found."""
-    config = family.configuration(entry)
+def _measure(kind: Family, small: Backbone) -> tuple[tuple[str, ...], Mapping[str, Any]]:
+    """Groups, and fields of the family."""
+    config = kind.configuration(small)
     config._experts_implementation = "eager"
     with torch.device("meta"):  # counted without being allocated: a damaged number may be any
         sizes: Any = AutoModel.from_config(config)
     count = sum(tensor.numel() for tensor in (*sizes.parameters(), *sizes.buffers()))
-    check_fits(COPIES * count, f"a small model of {entry.title}")
+    check_fits(COPIES * count, f"a small model of {small.title}")
     library: Any = AutoModel.from_config(config, attn_implementation="eager").double().eval()
     zeros = {any_layer(name) for name, value in library.named_parameters() if not value.any()}
     for parameter in library.parameters():
         nn.init.normal_(parameter, std=0.2)
-    model = family.build(entry, TOKENS).double()
+    model = kind.build(small, TOKENS).double()
     for module in model.modules():
         if isinstance(module, Projection):
             module.compute_type = torch.float64
-    groups = {name: family.group_of(model, name) for name, _ in model.named_parameters()}
+    groups = {name: kind.group_of(model, name) for name, _ in model.named_parameters()}
     values = dict(library.named_parameters())
     weights = []
     for run in range(RUNS):
@@ -153,12 +146,12 @@ def _try(family: Family, entry: Backbone) -> tuple[tuple[str, ...], Mapping[str,
                 how = "without padding" if lengths is None else "with padding"
                 raise ValueError(f"several runs at once {how} do not give what the library's own forward pass gives")
     order = ("input", "output", *dict.fromkeys(groups.values()))
-    found = _positions(model, groups, weights[0], x) | _table(library)
+    fields = _positions(model, groups, weights[0], x) | _table(library)
     # Norms that multiply by 1 + weight: the library starts them from zeros, as no other norm.
     norms = {any_layer(name) for name, group in groups.items() if group == "layer_norm" and name.endswith("weight")}
     if zero_norms := sorted(norms & zeros):
-        found |= {"zero_norms": zero_norms}
-    return order, {"attention": family.attention, **found}
+        fields |= {"zero_norms": zero_norms}
+    return order, {"attention": kind.attention, **fields}
 
 
 def _last(model: nn.Module, weights: Mapping[str, Tensor], x: Tensor, lengths: Tensor | None) -> Tensor:
