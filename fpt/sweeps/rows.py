@@ -12,7 +12,7 @@ from typing import Literal
 from fpt.errors import SpecError
 from fpt.papers import paper_of
 from fpt.papers.schema import Paper, PaperTable
-from fpt.sweeps.spec import NOT_OF_A_ROW, SweepSpec, resolve
+from fpt.sweeps.spec import NOT_TRAINED, SweepSpec, resolve
 from fpt.sweeps.study_file import OF_A_ROW, Fields, StudyFile
 
 Scale = Literal["paper", "reduced"]
@@ -126,7 +126,7 @@ class Served:
         if spec.steps < int(fields.pop("steps", 0)):
             return False
         fields.pop("pretrained_by", None)
-        return self._identity(fields) == spec.without(*NOT_OF_A_ROW, "pretrained_by")
+        return self._identity(fields) == spec.without(*NOT_TRAINED, "pretrained_by")
 
     def _identity(self, fields: Fields) -> str:
         """What is trained by these fields; empty where they do not fit the model or the task: eight layers of a model

@@ -18,7 +18,7 @@ from fpt.sweeps import ledger, selection
 from fpt.sweeps.fields import canonical
 from fpt.sweeps.provenance import Start, provenance
 from fpt.sweeps.record import ALWAYS, TABLES, read_table
-from fpt.sweeps.spec import SweepSpec, contents_of
+from fpt.sweeps.spec import SweepSpec, contents_of, fields_of
 from fpt.sweeps.words import title, with_options
 from fpt.training.recipe import KEEP_ADAPTER, KEEP_WEIGHTS, weights_file
 
@@ -31,12 +31,6 @@ if TYPE_CHECKING:
     from fpt.training.recipe import Recipe
 
 CHECKPOINTS = "checkpoint"
-# The fields that `prepare` may refuse: sweeps that differ in others alone are checked once.
-CHECKED = (
-    "task", "variant", "task_options", "batch_size",
-    "backbone", "backbone_options", "init", "trainable", *models.ADAPTERS, "pretrained_by",
-    "dropout", "solver", "probe", "measures", "runs", "extend", "data_fraction", "shuffle_tokens",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -191,9 +185,9 @@ def _without_weights_to_come(spec: SweepSpec, keeper: SweepSpec | None, study: P
     return spec.changed(pretrained_by=None, init="random")
 
 
-def _checked_as(spec: SweepSpec) -> str:
-    """Equal for sweeps of which one need be checked."""
-    return str([getattr(spec, name) for name in CHECKED])
+def _checked_as(spec: SweepSpec) -> tuple[str, int]:
+    """Equal for sweeps of which one need be checked: what is trained is the same, and the room that it takes."""
+    return spec.without("learning_rates", "seeds", *fields_of("budget")), spec.runs
 
 
 def run_sweep(

@@ -131,8 +131,8 @@ MUTANTS = [
     Mutant("sweeps/selection.py", '.where(runs["diverged_at"].isna())', "", SELECTION),
     Mutant(
         "sweeps/spec.py",
-        "exclude_defaults=True, exclude=OF_THE_STUDY)",
-        'exclude_defaults=True, exclude={*OF_THE_STUDY, "extend"})',
+        "exclude_defaults=True, exclude=READING)",
+        'exclude_defaults=True, exclude={*READING, "extend"})',
         "tests/sweeps/test_spec.py",
     ),
     Mutant(

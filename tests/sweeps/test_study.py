@@ -241,8 +241,8 @@ class TestTables:
         found = self.made(tmp_path)
         assert [title(spec) for spec in found.serving("toy-table-2")] == [
             "bit-xor, frozen-pretrained, gpt2",
-            "bit-xor, unfrozen-random, gpt2, fixed",  # the bit row starts from its weights
-            "bit-xor, frozen-random, lstm (width 768), fixed",
+            "bit-xor, unfrozen-random, gpt2, fixed scale",  # the bit row starts from its weights
+            "bit-xor, frozen-random, lstm (width 768), fixed scale",
             "mnist, frozen-pretrained, variant released, gpt2, pretrained by bit-xor",
         ]
         assert found.serving(None) == found.sweeps
@@ -286,7 +286,7 @@ class TestTables:
         assert served(found, "rothermel-table-1").keys() == {("FP", "digits"), ("UR", "digits")}  # of another paper
         assert [title(spec) for spec in found.serving("toy-table-2")] == [
             "bit-xor, frozen-pretrained",
-            "bit-xor, frozen-random, lstm (width 32), fixed",
+            "bit-xor, frozen-random, lstm (width 32), fixed scale",
         ]
 
     def test_a_row_whose_tasks_would_be_two_sweeps_is_the_first(self, tmp_path, toy):
