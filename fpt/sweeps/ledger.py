@@ -8,7 +8,7 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from fpt.errors import FptError, LockedError, SpecError
-from fpt.files import read_json
+from fpt.files import NAME, STUDY_FILE, read_json
 from fpt.files import workspace as workspace
-from fpt.sweeps.fields import SWEEP, canonical
+from fpt.sweeps.fields import SWEEP
 from fpt.sweeps.record import PUBLISHED as PUBLISHED
 from fpt.sweeps.record import RESULT as RESULT
 from fpt.sweeps.record import damaged, read_progress, read_record
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
-from fpt.sweeps.study_file import FILE, NAME
 
 PROGRESS, LOCK = "progress.json", "lock"
 WINNER = "winner"  # of `fpt advise`: a folder beside those of the sweeps
@@ -60,7 +59,7 @@ def results_folder(folder: str | None) -> Path | None:
     study, sweep = inside.parent, inside.name
     # A study may be a link to where there is room, as runs/ may be; a sweep, and what is no study, may not.
     ours = study.parent.resolve() == (root / "runs").resolve() and inside.resolve() == study.resolve() / sweep
-    ours = ours and (not study.is_symlink() or (study / FILE).is_file())
+    ours = ours and (not study.is_symlink() or (study / STUDY_FILE).is_file())
     if not ours or sweep == PUBLISHED or not (NAME.fullmatch(study.name) and FOLDER.fullmatch(sweep)):
         raise SpecError(f"folder = {folder!r}: results go to runs/<study>/<sweep> in the workspace, and nowhere else")
     return inside.relative_to(Path.cwd()) if inside.is_relative_to(Path.cwd()) else inside
@@ -114,32 +113,16 @@ def remove(folders: Iterable[Path]) -> None:
 def read_result(folder: Path, spec: SweepSpec) -> dict[str, Any] | None:
     """The folder's result.json if it answers this very spec; a sweep is done by this sign and no other.
 
-    Raises DataError for one that no sweep wrote, or that its tables do not fit.
+    Raises DataError for one that no sweep wrote, or that was changed since, or its tables.
     """
-    path = folder / RESULT
-    if not path.is_file():
+    if not (folder / RESULT).is_file():
         return None
-    result = read_json(path) or {}
-    if "hash" not in result:
-        return read_record(folder)  # which refuses it
-    if result["hash"] != spec.hash:
-        if folder.name == spec.folder_name:
-            raise damaged(path, f"hash = {result['hash']!r}: {spec.hash!r} is expected")
-        return None
-    if isinstance(fields := result.get("spec"), dict):
-        found = _named(fields, spec)
-        for name, asked in _named(spec.resolved() | {"arm": spec.arm}, spec).items():
-            if name in found and found[name] != asked:  # an earlier version may not have had the field
-                raise damaged(path, f"spec.{name} = {found[name]!r}: {asked!r} is expected, as in the study")
-    return read_record(folder)
-
-
-def _named(fields: Mapping[str, Any], spec: SweepSpec) -> dict[str, Any]:
-    """The fields by which a record and its spec must agree: options that differ from their default, and not where your
-    own data or your own model lie, whose content the hash holds."""
-    kept = {name: value for name, value in fields.items() if name not in spec.means.contents}
-    options = {name: value for name, value in kept.items() if isinstance(value, dict) and name in spec.option_defaults}
-    return kept | {name: canonical(value, spec.option_defaults[name]) for name, value in options.items()}
+    result = read_record(folder)
+    if result["hash"] == spec.hash:
+        return result
+    if folder.name == spec.folder_name:
+        raise damaged(folder / RESULT, f"hash = {result['hash']!r}: {spec.hash!r} is expected")
+    return None
 
 
 @contextmanager

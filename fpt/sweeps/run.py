@@ -17,7 +17,7 @@ from fpt.models import weights
 from fpt.sweeps import ledger, selection
 from fpt.sweeps.fields import canonical
 from fpt.sweeps.provenance import Start, provenance
-from fpt.sweeps.record import ALWAYS, TABLES, read_table
+from fpt.sweeps.record import ALWAYS, TABLES, read_table, sealed
 from fpt.sweeps.spec import SweepSpec, contents_of, fields_of
 from fpt.sweeps.words import title, with_options
 from fpt.training.recipe import KEEP_ADAPTER, KEEP_WEIGHTS, weights_file
@@ -44,26 +44,31 @@ class Result:
     info: dict[str, Any]
 
 
-def prepare(
-    spec: SweepSpec, data_dir: str | Path | None = None, folder: Path | None = None, study: Path | None = None
-) -> "tuple[Task, Template]":
+@dataclass(frozen=True)
+class Prepared:
+    """What a sweep is trained on and with, loaded and fitted to each other."""
+
+    spec: SweepSpec
+    task: "Task"
+    template: "Template"
+
+
+def prepare(spec: SweepSpec, folder: Path | None = None, study: Path | None = None) -> Prepared:
     """Task and template of a sweep; refuses all that can be refused before training (an FptError).
 
     With a folder, its disk must have room for the checkpoints. `study`: the folder of the study, where a sweep that is
     pretrained by another one finds the weights.
     """
-    loaded = models.load_task(spec.task, spec.backbone, data_dir, spec.variant, **spec.task_options)
+    loaded = models.load_task(spec.task, spec.backbone, variant=spec.variant, **spec.task_options)
     check_contents(spec, loaded)
-    task, template = fitted(spec, loaded, kept_weights(spec, study))
+    prepared = fitted(spec, loaded, kept_weights(spec, study))
     # Fleets that extend the grid are no larger than the first, whose checkpoint is gone by then; kept weights stay.
     weight_files = len(spec.learning_rates) + 2 * spec.extend if spec.keeps else 0
-    training.check_room(template, spec.recipe, spec.runs, folder, weight_files)
-    return task, template
+    training.check_room(prepared.template, spec.recipe, spec.runs, folder, weight_files)
+    return prepared
 
 
-def fitted(
-    spec: SweepSpec, task: "Task", kept: Path | None, entry: models.Backbone | None = None
-) -> "tuple[Task, Template]":
+def fitted(spec: SweepSpec, task: "Task", kept: Path | None, entry: models.Backbone | None = None) -> Prepared:
     """The task as the sweep trains on it, and its template; refuses what does not fit together (an FptError).
 
     kept: the file of the weights that another sweep kept for this one. entry: as of `fpt.models.build`.
@@ -84,7 +89,7 @@ def fitted(
         **spec.model_options,
     )
     training.check(template, spec.recipe, spec.measures)
-    return task, template
+    return Prepared(spec, task, template)
 
 
 def kept_weights(spec: SweepSpec, study: Path | None) -> Path | None:
@@ -140,8 +145,8 @@ def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
     for spec in {_checked_as(spec): spec for spec in specs}.values():
         try:
             alike = _without_weights_to_come(spec, folders.get(spec.pretrained_by or ""), study)
-            task, _ = prepare(alike, folder=study / spec.folder_name, study=study)
-            check_same_data(spec, task, done)
+            prepared = prepare(alike, folder=study / spec.folder_name, study=study)
+            check_same_data(spec, prepared.task, done)
         except FptError as error:
             raise type(error)(f"{error} (sweep {spec.folder_name} of {study})") from error
 
@@ -193,8 +198,7 @@ def _checked_as(spec: SweepSpec) -> tuple[str, int]:
 def run_sweep(
     spec: SweepSpec,
     folder: Path | str | None = None,
-    data_dir: str | Path | None = None,
-    prepared: "tuple[Task, Template] | None" = None,
+    prepared: Prepared | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> Result:
     """Train the grid, extend it until no tuned rate is its end, write the folder (a fresh temporary one if None).
@@ -205,45 +209,35 @@ def run_sweep(
     writes it, or if it holds another spec; SpecError for what was prepared for another spec; DataError where your
     own data changed since they were read.
     """
-    study = None if folder is None else Path(folder).parent
     if prepared:
-        check_prepared(spec, *prepared)
-    elif folder is None:  # so that a sweep that is refused leaves no folder
-        prepared = prepare(spec, data_dir)
-    folder = Path(tempfile.mkdtemp(prefix="fpt-"), spec.folder_name) if folder is None else Path(folder)
+        check_prepared(spec, prepared)
+    if folder is None:
+        prepared = prepared or prepare(spec)  # before there is a folder: a sweep that is refused leaves none
+        folder = Path(tempfile.mkdtemp(prefix="fpt-"), spec.folder_name)
+    folder = Path(folder)
     info = ledger.read_result(folder, spec)
     if info is None:
-        task, template = prepared or prepare(spec, data_dir, study=study)
+        prepared = prepared or prepare(spec, study=folder.parent)
         with ledger.hold(folder / ledger.LOCK, spec):
             # another process may have finished it meanwhile
-            info = ledger.read_result(folder, spec) or _train(spec, folder, task, template, watch)
+            info = ledger.read_result(folder, spec) or _train(prepared, folder, watch)
             _clean(folder)
     elif (folder / CHECKPOINTS).exists() or (folder / ledger.PROGRESS).exists():
         with ledger.hold(folder / ledger.LOCK, spec):  # its process was killed after the result
             _clean(folder)
-    runs, curves = (read_table(folder, name, info).copy() for name in ALWAYS)
+    runs, curves = (read_table(folder, name).copy() for name in ALWAYS)
     return Result(spec, folder, runs, curves, info)
 
 
-def check_prepared(spec: SweepSpec, task: "Task", template: "Template") -> None:
-    """Refuse (SpecError) a task and a template of another sweep, naming the first field that differs; DataError where
-    your own data changed since they were read."""
-    pretrained_by = template.weights.parent.name if spec.pretrained_by and template.weights else None
-    found = {"task": task.name, "variant": task.variant, "task_options": task.options, **task.changes}
-    found |= {"backbone": template.backbone, "backbone_options": template.options}
-    found |= {"arm": models.name_of(template.init, template.policy)}
-    found |= {name: getattr(template, name) for name in ("random_init", "random_gain", "input_init")}
-    found |= {"pretrained_by": pretrained_by, **(vars(template.adapters) if template.adapters else {})}
-    for name, value in found.items():
-        asked = getattr(spec, name)
-        if defaults := spec.option_defaults.get(name):
-            value, asked = canonical(value, defaults), canonical(asked, defaults)
-        if value != asked:
-            raise SpecError(
-                f"prepared: its {name} is {value!r}, and that of the sweep {title(spec)} is {asked!r}; give what "
-                "fpt.sweeps.prepare returns for this spec"
-            )
-    check_contents(spec, task)
+def check_prepared(spec: SweepSpec, prepared: Prepared) -> None:
+    """Refuse (SpecError) what was prepared for another sweep, as in a notebook whose first cells alone are run again;
+    DataError where your own data changed since they were read."""
+    if prepared.spec.hash != spec.hash:
+        raise SpecError(
+            f"prepared for the sweep {prepared.spec.folder_name}, and {spec.folder_name} is to be run; give what "
+            "fpt.sweeps.prepare returns for this spec"
+        )
+    check_contents(spec, prepared.task)
 
 
 def check_contents(spec: SweepSpec, task: "Task") -> None:
@@ -266,10 +260,9 @@ def _clean(folder: Path) -> None:
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
 
 
-def _train(
-    spec: SweepSpec, folder: Path, task: "Task", template: "Template", watch: Callable[[int, int], None] | None
-) -> dict[str, Any]:
+def _train(prepared: Prepared, folder: Path, watch: Callable[[int, int], None] | None) -> dict[str, Any]:
     """The grid and its extensions, and their files; result.json, whose content it returns, is the last one."""
+    spec, task, template = prepared.spec, prepared.task, prepared.template
     start, checkpoints = Start(folder), folder / CHECKPOINTS
     fleets: list[FleetResult] = []
     rates: Sequence[float] = spec.learning_rates
@@ -305,7 +298,7 @@ def _train(
         fleets=fleets,
         start=start,
     )
-    write_json(folder / ledger.RESULT, info)
+    write_json(folder / ledger.RESULT, sealed(info))
     return info
 
 

@@ -1,23 +1,18 @@
 """What one sweep is: every field declared once, resolved, checked and hashed; its identity is known before it runs."""
 
-import ast
 import hashlib
 import json
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     PrivateAttr,
     ValidationError,
     ValidationInfo,
-    create_model,
     field_validator,
     model_validator,
 )
@@ -41,12 +36,6 @@ from fpt.sweeps.record import folder_name
 from fpt.training.recipe import KEPT, About, Count, Positive, Recipe, about
 
 PROTOCOL = 2  # raised when a default or the meaning of results changes: every sweep then has a new hash
-
-WITHOUT_POINT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
-PAPERMILL = {  # how lists and mappings are handed to the notebook
-    "tuple_type": " (papermill takes lists with -y, as in -y '{learning_rates: [1e-3]}')",
-    "dict_type": " (papermill takes mappings with -y, as in -y '{task_options: {length: 5}}')",
-}
 
 
 @dataclass(frozen=True)
@@ -334,65 +323,3 @@ def _options_placed(fields: Mapping[str, Any], source: str) -> dict[str, Any]:
             raise SpecError(f"{home} = {given!r}: must be a mapping{f' ({source})' if source else ''}")
         found[home] = {**given, name: fields[name]}
     return found
-
-
-def parameters_to_spec(names: Mapping[str, Any]) -> SweepSpec:
-    """The spec in a notebook's parameters, `names` being its globals() right after the parameters cell.
-
-    Reading the globals is what catches a misspelt parameter: papermill only warns of one, then defines it. In a
-    kernel only what its cells assign counts: start-up files of IPython may define anything.
-    """
-    plain = (bool, int, float, str, list, tuple, dict)
-    by_cells = _assigned(names, before="parameters_to_spec")
-    fields = {
-        name: value
-        for name, value in names.items()
-        if not name.startswith("_") and name not in ("In", "Out", "folder")
-        if name in by_cells or not by_cells
-        if name in FIELDS or value is None or isinstance(value, plain)
-    }
-    return resolve(fields, "notebook parameters", PAPERMILL)
-
-
-def _assigned(names: Mapping[str, Any], before: str) -> set[str]:
-    """The names that the executed cells of a notebook assign before the first that makes this call: a notebook that is
-    used has run cells again, and those below."""
-    cells = takewhile(lambda cell: f"{before}(" not in cell, names.get("In") or [])
-    nodes = (node for cell in cells for node in _nodes(cell))
-    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-
-
-def _nodes(cell: str) -> Iterable[ast.AST]:
-    try:
-        return ast.walk(ast.parse(cell))
-    except SyntaxError:  # it never ran
-        return ()
-
-
-def check_parameters(names: dict[str, Any], /, **declared: Any) -> None:
-    """SpecError for a parameter that a notebook does not declare, and for a value that its type does not allow.
-
-    `names` are the globals() right after the parameters cell; `declared` the types of its parameters. Where one holds
-    floats, numbers such as 1e-3 that papermill took for text become numbers there, as `parameters_to_spec` reads them.
-    """
-    # without a history of cells it is a plain program, or nbval
-    wanted = sorted(_assigned(names, before="check_parameters")) or declared
-    given = {name: names[name] for name in wanted if name in names}
-    for name in given:
-        check_known("parameter", name, declared, "notebook parameters")
-    floats = [name for name in given if float in (declared[name], *get_args(declared[name]))]
-    given |= {name: _as_number(given[name]) for name in floats}
-    fields: dict[str, Any] = {name: (kind, ...) for name, kind in declared.items()}
-    try:
-        create_model("Parameters", __config__=ConfigDict(strict=True), **fields)(**given)
-    except ValidationError as error:
-        findings = [f"{explained(found)} (notebook parameters)" for found in error.errors(include_url=False)]
-        raise SpecError("\n".join(dict.fromkeys(findings))) from None
-    names.update({name: given[name] for name in floats})
-
-
-def _as_number(value: Any) -> Any:
-    """YAML 1.1, in which papermill takes parameters, has a point in every float: to it 1e-3 is text."""
-    if isinstance(value, list):
-        return [_as_number(each) for each in value]
-    return float(value) if isinstance(value, str) and WITHOUT_POINT.fullmatch(value) else value

@@ -10,13 +10,11 @@ from pydantic import BaseModel, BeforeValidator
 from fpt import models, tasks
 from fpt.documents import read_model
 from fpt.errors import SpecError, check_known
-from fpt.files import NAME as NAME
 from fpt.files import STUDY_FILE
 from fpt.papers import claim, paper_of, papers
 from fpt.papers.schema import Paper
 from fpt.sweeps.spec import FIELDS
 
-FILE = STUDY_FILE
 Fields = dict[str, Any]
 NAMES = ("task", "variant", "backbone", "arm", "init", "keep_as", "pretrained_by")  # fields that hold text
 
@@ -54,12 +52,12 @@ class StudyFile(BaseModel, frozen=True, extra="forbid"):
 
 def study_label(folder: Path) -> str:
     """The study file as its users know it: runs/<study>/study.yaml."""
-    return "/".join([*folder.parts[-2:], FILE])
+    return "/".join([*folder.parts[-2:], STUDY_FILE])
 
 
 def read_study(folder: Path, label: str) -> StudyFile:
     """The document, with every name in it checked. Raises SpecError."""
-    file, _ = read_model(StudyFile, folder / FILE, label)
+    file, _ = read_model(StudyFile, folder / STUDY_FILE, label)
     for name in file.asks:
         claim(name, f"asks of {label}")
     _check_verbatim(file, label)

@@ -90,11 +90,9 @@ def _in_legend(name: str, value: Any) -> str:
         return models.AS_PRINTED[value]
     if value is True and name not in ABOUT:  # an option of a model
         return name.replace("_", " ")
-    return _said(name, f"{value:g}" if _is_plain_number(name, value) else value).replace("_", " ")
-
-
-def _is_plain_number(name: str, value: Any) -> bool:
-    return isinstance(value, float) and not ABOUT.get(name, About()).said
+    if isinstance(value, float) and not ABOUT.get(name, About()).said:
+        value = f"{value:g}"
+    return _said(name, value).replace("_", " ")
 
 
 # --- an arm
