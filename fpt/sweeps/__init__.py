@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fpt.sweeps.ledger import results_folder as results_folder
     from fpt.sweeps.parameters import check_parameters as check_parameters
     from fpt.sweeps.parameters import parameters_to_spec as parameters_to_spec
+    from fpt.sweeps.parameters import results_folder as results_folder
     from fpt.sweeps.run import prepare as prepare
     from fpt.sweeps.run import run_sweep as run_sweep
     from fpt.sweeps.spec import SweepSpec as SweepSpec
@@ -23,7 +23,7 @@ HOMES = {  # the file of each name
     "load_study": "study",
     "parameters_to_spec": "parameters",
     "prepare": "run",
-    "results_folder": "ledger",
+    "results_folder": "parameters",
     "run_sweep": "run",
 }
 

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import re
 import shutil
 import socket
 import tempfile
@@ -15,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fpt.errors import FptError, LockedError, SpecError
-from fpt.files import NAME, STUDY_FILE, read_json
+from fpt.errors import FptError, LockedError
+from fpt.files import read_json
 from fpt.files import workspace as workspace
 from fpt.sweeps.fields import SWEEP
 from fpt.sweeps.record import PUBLISHED as PUBLISHED
@@ -29,7 +28,6 @@ PROGRESS, LOCK = "progress.json", "lock"
 WINNER = "winner"  # of `fpt advise`: a folder beside those of the sweeps
 KEPT_WEIGHTS = "weights.safetensors"  # kept for the sweeps that are pretrained by this one
 NOTEBOOK, NOTEBOOK_LOCK = "notebook.ipynb", "notebook-lock"
-FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # of a sweep: an arm may join groups by +
 LOCK_WAIT = 30.0  # seconds: a killed driver's workers are gone long before
 
 
@@ -48,21 +46,6 @@ class SweepState:
     def complete(self) -> bool:
         """Done, and its executed notebook is there as well."""
         return self.state == "done" and (self.folder / NOTEBOOK).is_file()
-
-
-def results_folder(folder: str | None) -> Path | None:
-    """A notebook's `folder` parameter as a path: runs/<study>/<sweep> of the workspace, nothing outside."""
-    if folder is None:
-        return None
-    root = workspace()
-    inside = Path(os.path.abspath(root / str(folder)))  # a number that papermill read is no such path either
-    study, sweep = inside.parent, inside.name
-    # A study may be a link to where there is room, as runs/ may be; a sweep, and what is no study, may not.
-    ours = study.parent.resolve() == (root / "runs").resolve() and inside.resolve() == study.resolve() / sweep
-    ours = ours and (not study.is_symlink() or (study / STUDY_FILE).is_file())
-    if not ours or sweep == PUBLISHED or not (NAME.fullmatch(study.name) and FOLDER.fullmatch(sweep)):
-        raise SpecError(f"folder = {folder!r}: results go to runs/<study>/<sweep> in the workspace, and nowhere else")
-    return inside.relative_to(Path.cwd()) if inside.is_relative_to(Path.cwd()) else inside
 
 
 def sweep_state(spec: SweepSpec, study: Path) -> SweepState:

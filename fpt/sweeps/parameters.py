@@ -1,17 +1,22 @@
 """The parameters of a notebook: a sweep's as its spec, and those of every other checked by their types."""
 
 import ast
+import os
 import re
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ConfigDict, ValidationError, create_model
 
 from fpt.documents import explained
 from fpt.errors import SpecError, check_known
+from fpt.files import NAME, STUDY_FILE, workspace
+from fpt.sweeps.record import PUBLISHED
 from fpt.sweeps.spec import FIELDS, SweepSpec, resolve
 
+FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # of a sweep: an arm may join groups by +
 WITHOUT_POINT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
 PAPERMILL = {  # how lists and mappings are handed to the notebook
     "tuple_type": " (papermill takes lists with -y, as in -y '{learning_rates: [1e-3]}')",
@@ -35,6 +40,21 @@ def parameters_to_spec(names: Mapping[str, Any]) -> SweepSpec:
         if name in FIELDS or value is None or isinstance(value, plain)
     }
     return resolve(fields, "notebook parameters", PAPERMILL)
+
+
+def results_folder(folder: str | None) -> Path | None:
+    """A notebook's `folder` parameter as a path: runs/<study>/<sweep> of the workspace, nothing outside."""
+    if folder is None:
+        return None
+    root = workspace()
+    inside = Path(os.path.abspath(root / str(folder)))  # a number that papermill read is no such path either
+    study, sweep = inside.parent, inside.name
+    # A study may be a link to where there is room, as runs/ may be; a sweep, and what is no study, may not.
+    ours = study.parent.resolve() == (root / "runs").resolve() and inside.resolve() == study.resolve() / sweep
+    ours = ours and (not study.is_symlink() or (study / STUDY_FILE).is_file())
+    if not ours or sweep == PUBLISHED or not (NAME.fullmatch(study.name) and FOLDER.fullmatch(sweep)):
+        raise SpecError(f"folder = {folder!r}: results go to runs/<study>/<sweep> in the workspace, and nowhere else")
+    return inside.relative_to(Path.cwd()) if inside.is_relative_to(Path.cwd()) else inside
 
 
 def _assigned(names: Mapping[str, Any], before: str) -> set[str]:

@@ -138,6 +138,8 @@ MUTANTS = [
     Mutant(
         "sweeps/record.py", "!= recorded:", "is None:", "tests/bad_input/test_results.py tests/results/test_runs.py"
     ),
+    Mutant("sweeps/record.py", "found.get(SEAL) is not None and", "False and", "tests/bad_input/test_results.py"),
+    Mutant("sweeps/record.py", "if result[name] != chosen:", "if False:", "tests/bad_input/test_results.py"),
     Mutant("sweeps/run.py", "added[end] < spec.extend", "added[end] <= spec.extend", RUN),
     Mutant(
         "sweeps/ledger.py",

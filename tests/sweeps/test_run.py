@@ -17,10 +17,12 @@ from stand_in import Accuracy, Trained, best_at, fleet, spec
 from fpt import papers
 from fpt.errors import DataError, FptError, SpecError, WeightsError
 from fpt.files import read_json, sha256
+from fpt.models import weights
 from fpt.papers.schema import RULES
 from fpt.sweeps import SweepSpec, ledger, provenance, run_sweep
 from fpt.sweeps import run as execute
-from fpt.sweeps.run import check_all, parquet, prepare
+from fpt.sweeps.checks import check_all
+from fpt.sweeps.run import parquet, prepare
 from fpt.sweeps.spec import resolve
 from fpt.training import Recipe, checkpoint, compute
 from fpt.training.fleet import Fleet
@@ -396,7 +398,7 @@ class TestChecksBeforeTraining:
         def missing(backbone: str) -> str:
             raise WeightsError(f"no weights for {backbone}")
 
-        monkeypatch.setattr(execute.weights, "find", missing)
+        monkeypatch.setattr(weights, "find", missing)
         with pytest.raises(WeightsError, match="tiny-lm"):
             check_all([spec(), spec(arm="frozen-pretrained")], tmp_path)
         check_all([spec(compute_type="float32")], tmp_path)  # random arms need none

@@ -325,11 +325,7 @@ class TestTables:
     @pytest.mark.parametrize(
         ("document", "message"),
         [
-            ({"paper": "toi"}, r"unknown paper 'toi'.*mine/study.yaml.*Did you mean 'toy'"),
-            ({"tables": ["toy-table-9"]}, r"unknown table of toy 'toy-table-9'.*mine/study.yaml"),
-            ({"defaults": {"arm": "frozen-random"}}, r"arm = 'frozen-random'.*toy are trained as they stand.*defaults"),
             ({"tasks": {"mnist": {"backbone": "lstm"}}}, r"backbone = 'lstm'.*as they stand.*tasks, mnist of .*mine"),
-            ({"stands_for": SMALL}, r"paper = 'toy': the tables of toy are trained as they stand"),
             (
                 {"defaults": {"steps": 0}, "tables": ["toy-table-2"]},
                 "steps = 0.*mine/study.yaml, toy-table-1/UR/bit-xor",
