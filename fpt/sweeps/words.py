@@ -77,9 +77,10 @@ def _said(name: str, value: Any, short: bool = False) -> str:
         return f"{100 * value:g}% of the data"
     if (name, value) in (("clip", None), ("backbone", "none")):
         return {"clip": "no clipping", "backbone": "no backbone"}[name]
-    about = ABOUT.get(name, About())
-    how = (short and about.short) or about.said or f"{name.replace('_', ' ')} {{}}"
-    return how.format(", ".join(f"{each:g}" for each in value) if isinstance(value, list) else value)
+    if isinstance(value, list):
+        value = ", ".join(f"{each:g}" for each in value)
+    about, number = ABOUT.get(name, About()), "{:g}" if isinstance(value, float) and not short else "{}"
+    return ((short and about.short) or about.said or f"{name.replace('_', ' ')} {number}").format(value)
 
 
 def _in_legend(name: str, value: Any) -> str:
@@ -90,8 +91,6 @@ def _in_legend(name: str, value: Any) -> str:
         return models.AS_PRINTED[value]
     if value is True and name not in ABOUT:  # an option of a model
         return name.replace("_", " ")
-    if isinstance(value, float) and not ABOUT.get(name, About()).said:
-        value = f"{value:g}"
     return _said(name, value).replace("_", " ")
 
 
