@@ -78,8 +78,8 @@ print(spec.folder_name)
 
 # %%
 place = fpt.sweeps.results_folder(folder)
-data, model = fpt.sweeps.prepare(spec, study=place and place.parent)
-model.report()
+prepared = fpt.sweeps.prepare(spec, study=place and place.parent)
+prepared.template.report()
 
 # %% [markdown]
 # ## The runs
@@ -87,7 +87,7 @@ model.report()
 # A folder that already holds this sweep's results is read, and nothing is trained again.
 
 # %%
-result = fpt.sweeps.run_sweep(spec, place, prepared=(data, model))
+result = fpt.sweeps.run_sweep(spec, place, prepared=prepared)
 runs, curves = result.runs, result.curves
 
 # %% [markdown]

@@ -137,5 +137,5 @@ def trained(monkeypatch):
     task = SimpleNamespace(checksum="sum", test_drawn_by_seed=True, test_size=400, collection=1797, classes=10)
     template = SimpleNamespace(init="random", weights_checksum=None)
     monkeypatch.setattr(execute.training, "train_fleet", stand_in)
-    monkeypatch.setattr(execute, "prepare", lambda *_, **__: (task, template))
+    monkeypatch.setattr(execute, "prepare", lambda spec, *_, **__: execute.Prepared(spec, task, template))
     return stand_in

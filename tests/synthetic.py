@@ -14,6 +14,7 @@ from fpt.papers.schema import RULES
 from fpt.results.mapping import write_mapping
 from fpt.seeds import stream
 from fpt.sweeps import load_study, selection
+from fpt.sweeps.record import sealed
 from fpt.training.recipe import ATTENTION
 
 STUDY = f"""
@@ -91,7 +92,7 @@ def write(spec, folder, accuracy=accuracy, added=(), **change):
         "finished_utc": "2026-01-01T00:01:00Z",
         "wall_seconds": 60.0,
     }
-    (folder / "result.json").write_text(json.dumps(result | change))
+    (folder / "result.json").write_text(json.dumps(sealed(result | change)))
 
 
 def rewrite(path, frame):
@@ -100,7 +101,7 @@ def rewrite(path, frame):
     result = path.with_name("result.json")
     record = json.loads(result.read_text())
     record["tables"][path.stem] = sha256(path)
-    result.write_text(json.dumps(record))
+    result.write_text(json.dumps(sealed(record)))
 
 
 def runs_of(rates, seeds, steps, accuracy):

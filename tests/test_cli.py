@@ -22,8 +22,7 @@ from fpt.cli.doctor import _data
 from fpt.cli.show import console, table_of
 from fpt.errors import DataError, FptError
 from fpt.models import BACKBONES, build
-from fpt.sweeps import ledger
-from fpt.sweeps import run as execute
+from fpt.sweeps import checks, ledger
 from fpt.sweeps.engines import local as engines
 from fpt.sweeps.engines import ray as ray_engine
 from fpt.sweeps.study import load_study
@@ -208,7 +207,7 @@ def test_run_reports_failures_with_exit_code_1(study, monkeypatch):
         return [engines.Failure(specs[1], "ValueError: too bad", folder / "notebook.failed.ipynb")]
 
     monkeypatch.setattr(engines, "run_local", run_local)
-    monkeypatch.setattr(execute, "check_all", lambda *_: None)
+    monkeypatch.setattr(checks, "check_all", lambda *_: None)
     output = fpt("run", "mine", "--only", "rothermel-table-1", "--threads", "2", code=1)
     assert "started: digits, frozen-random" in output
     assert "done (1 of 2): digits, frozen-random" in output
@@ -237,7 +236,7 @@ def logged(study, monkeypatch):
             return []
 
         monkeypatch.setattr(engines, "run_local", run_local)
-        monkeypatch.setattr(execute, "check_all", lambda *_: None)
+        monkeypatch.setattr(checks, "check_all", lambda *_: None)
         found = [line.split(" ", 1)[1] for line in fpt("run", "mine").splitlines() if line.endswith(title(spec))]
         return [line.removesuffix(f": {title(spec)}") for line in found]
 
@@ -275,7 +274,7 @@ def test_run_hands_the_sweeps_to_the_engine_that_was_named(study, monkeypatch):
 
     monkeypatch.setattr(ray_engine, "run_ray", run_ray)
     monkeypatch.setattr(engines, "run_local", lambda *about, **how: calls.append("local") or [])
-    monkeypatch.setattr(execute, "check_all", lambda *_: None)
+    monkeypatch.setattr(checks, "check_all", lambda *_: None)
     fpt("run", "mine", "--engine", "ray", "--address", "head:6379", "--threads", "4")
     fpt("run", "mine", "--engine", "ray")
     fpt("run", "mine")

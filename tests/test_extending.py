@@ -119,7 +119,7 @@ def test_an_arm_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     study = load_study(tmp_path)
     assert set(labels(study.sweeps).values()) == {"NP", "FP"}
     assert study.sweeps[0].arm == "norms-pretrained"
-    _, model = fpt.sweeps.prepare(study.sweeps[0])
+    model = fpt.sweeps.prepare(study.sweeps[0]).template
     assert trained_groups(model) == {"output", "layer_norm"}
     fields = [{**spec.resolved(), "arm": spec.arm} for spec in study.sweeps]
     look, _ = plot.looks_of(fields)
@@ -195,7 +195,8 @@ def test_a_study_of_own_data_and_of_a_new_task_backbone_policy_and_arm(
     sweeps = load_study(tmp_path).sweeps
     assert [spec.arm for spec in sweeps] == ["readout-random", "unfrozen-random", "frozen-random"]
     for spec, trained in zip(sweeps[:2], ({"output", "positions"}, set(TRANSFORMER)), strict=True):
-        task, template = fpt.sweeps.prepare(spec)
+        prepared = fpt.sweeps.prepare(spec)
+        task, template = prepared.task, prepared.template
         assert (task.title, task.tokens, template.layers) == ("Parity of a bit string", 4, 1)
         assert trained_groups(template) == trained
     results = [fpt.sweeps.run_sweep(spec) for spec in sweeps]

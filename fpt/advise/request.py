@@ -206,9 +206,11 @@ def prepared(spec: SweepSpec, task: "Task | None" = None) -> "tuple[Task, Templa
     memory, and a task that is not a class an example. Raises FptError."""
     if task is None:
         found = run.prepare(spec)
-        if found[0].predictions != 1 or found[0].own_table == tasks.PREDICTS:
-            raise SpecError(f"task {spec.task}: one class an example can be advised on; it has {found[0].predictions}")
-        return found
-    found = run.fitted(spec, task, None)
-    check_room(found[1], spec.recipe, 1, None)
-    return found
+        if found.task.predictions != 1 or found.task.own_table == tasks.PREDICTS:
+            raise SpecError(
+                f"task {spec.task}: one class an example can be advised on; it has {found.task.predictions}"
+            )
+    else:
+        found = run.fitted(spec, task, None)
+        check_room(found.template, spec.recipe, 1, None)
+    return found.task, found.template

@@ -19,14 +19,13 @@ from fpt import models, tasks
 from fpt.advise import baselines, metrics, schedule, words
 from fpt.advise.request import CONTENT, FEWEST_SEEDS, PROBE, SAMPLES, Request, prepared
 from fpt.errors import DataError, FptError, SpecError
-from fpt.files import check_writable, read_json, write_atomically, write_json
+from fpt.files import STUDY_FILE, check_writable, read_json, write_atomically, write_json
 from fpt.models import hub, tokens
 from fpt.results.arm import Arm
 from fpt.results.runs import arms_in, rate_text
-from fpt.sweeps.run import parquet, run_sweep
+from fpt.sweeps.run import Prepared, parquet, run_sweep
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import load_study
-from fpt.sweeps.study_file import FILE
 from fpt.training.recipe import ANSWERS, KEEP_ADAPTER, KEEP_WEIGHTS
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ class Work:
     def probe(self) -> float:
         """The probe on the tuning seeds, then on fresh ones; the strength that is chosen."""
         wanted = self.wanted
-        if not (wanted.pilot / FILE).is_file():
+        if not (wanted.pilot / STUDY_FILE).is_file():
             spec = wanted.probe(schedule.STRENGTHS, schedule.probe_seeds(self.rows), **self.rule)
             self.write(wanted.pilot, [spec], "Tuning seeds: they choose strengths and rates.")
         self.say(f"probe: features of all examples of {wanted.backbone}, then logistic regressions on them")
@@ -138,7 +137,7 @@ class Work:
             raise DataError(
                 f"{wanted.backbone}: its features of {wanted.task} are not finite, so that nothing can be fitted"
             )
-        if not (wanted.study / FILE).is_file():
+        if not (wanted.study / STUDY_FILE).is_file():
             spec = wanted.probe([strength], range(wanted.seeds), **self.rule)
             self.write(wanted.study, [spec], "Fresh seeds, at what the tuning seeds chose.")
         self.train(wanted.study, [PROBE])
@@ -241,7 +240,7 @@ class Work:
             if spec.arm in arms:
                 if spec.arm not in self._templates:
                     self._templates[spec.arm] = prepared(spec, self.task)[1]
-                both = (self.task, self._templates[spec.arm])
+                both = Prepared(spec, self.task, self._templates[spec.arm])
                 run_sweep(spec, study / spec.folder_name, prepared=both, watch=self.watch(spec))
 
     def watch(self, spec: SweepSpec) -> Callable[[int, int], None]:
@@ -348,7 +347,7 @@ def _compute_type(wanted: Request) -> str:
     from fpt.training import compute
     from fpt.training.loop import find_device
 
-    if (wanted.pilot / FILE).is_file():
+    if (wanted.pilot / STUDY_FILE).is_file():
         return load_study(wanted.pilot).sweeps[0].compute_type
     return str(compute.dtype("auto", find_device())).removeprefix("torch.")
 
@@ -359,11 +358,11 @@ def _check_same(wanted: Request) -> None:
     asked, either = wanted.asked, f"give another --name, or remove {wanted.study} and {wanted.pilot}"
     for folder in (wanted.study, wanted.pilot):
         before = read_json(folder / ASKED)
-        if before is None and (folder / FILE).is_file():
+        if before is None and (folder / STUDY_FILE).is_file():
             raise SpecError(f"{folder} is a study that fpt advise did not write: {either}")
         if before is None or before == asked:
             continue
-        if not any((each / FILE).is_file() for each in (wanted.study, wanted.pilot)):
+        if not any((each / STUDY_FILE).is_file() for each in (wanted.study, wanted.pilot)):
             continue  # it was stopped before it was planned
         why = [f"{key} was {before.get(key)!r}" for key in asked if key != CONTENT and before.get(key) != asked[key]]
         raise SpecError(f"{folder} is of another request ({'; '.join(why) or 'its files have changed'}): {either}")
@@ -383,7 +382,7 @@ def write_study(wanted: Request, folder: Path, specs: Sequence[SweepSpec], notes
         own = {name: value for name, value in row.items() if name not in shared}
         lines.append("  - {" + ", ".join(f"{name}: {_yaml(value)}" for name, value in own.items()) + "}")
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / FILE, ("\n".join(lines) + "\n").encode())
+    write_atomically(folder / STUDY_FILE, ("\n".join(lines) + "\n").encode())
 
 
 def _fields(spec: SweepSpec) -> Mapping[str, Any]:

@@ -27,16 +27,15 @@ from fpt.results.estimate import NATS, POINTS, SHARE, TIMES
 from fpt.results.pairs import pairs
 from fpt.results.runs import find_study
 from fpt.results.stats import POINT
-from fpt.training.recipe import Recipe
+from fpt.training.recipe import Recipe, about
 
 # Of several rules the first of these is that of a claim.
 STRICTEST: tuple[Quantifier, ...] = ("all", "most", "", "some")
 NO_STUDY = "no study has its rows"
 ITS_OWN_SCALE = "its own scale alone"  # why a claim about the paper's own models has no row
-PLAIN = {  # what a recipe and its data are where nothing is said of them
-    **{name: Recipe.model_fields[name].default for name in (
-        "warmup", "schedule", "head_rate", "weight_decay", "clip", "dropout", "report", "solver", "probe",
-    )},
+PLAIN = {  # what a recipe and its data are where nothing is said of them; arms of other batches are compared alike
+    **{name: Recipe.model_fields[name].default for name, field in about(Recipe).items()
+       if field.part != "budget" and name != "batch_size"},
     "data_fraction": 1.0, "shuffle_tokens": False,
 }  # fmt: skip
 ODDITY = "O-"  # claims of ours that a printed number is a slip

@@ -187,7 +187,7 @@ def run(
         console.print(f"{escape(opened_study.name)}: {len(chosen) - len(todo)} of {len(chosen)} sweeps done")
         if not todo:
             return
-        from fpt.sweeps.run import check_all
+        from fpt.sweeps.checks import check_all
 
         with console.status("checking data, weights and disk"):
             check_all(todo, opened_study.folder)

@@ -127,55 +127,45 @@ def _papers(ours: Files, own: Files) -> dict[str, Paper]:
                 raise SpecError(f"{name!r} stands in two papers, {owners[name]!r} and {paper.title!r}: rename one")
             owners[name] = paper.title
     by_name = {paper.name: paper for paper in found}
-    _check_findings(by_name)
+    for message in _faults_of_findings(by_name):
+        raise SpecError(message)
     return by_name
 
 
-def _check_findings(known: Mapping[str, Paper]) -> None:
-    """Raises SpecError for a finding that names what does not exist or a claim that another finding has, and for a
-    claim that no finding has: pages show claims by their findings."""
-    tables = {name: paper for paper in known.values() for name in paper.tables}
-    claims = {name: each for paper in known.values() for name, each in paper.claims.items()}
+def _faults_of_findings(known: Mapping[str, Paper]) -> Iterator[str]:
+    """Every finding that names what does not exist or a claim that another finding has, and every claim that no finding
+    has: pages show claims by their findings."""
     owners: dict[str, str] = {}
     for paper in known.values():
         for finding in paper.findings.values():
             source = f"{paper.source}, finding {finding.id}"
-            _check_claims(finding, claims, source)
+            yield from (f"{source}: {message}" for message in _faults_of_finding(finding, known))
             for name in finding.claims:
                 if owners.setdefault(name, finding.id) != finding.id:
-                    raise SpecError(f"{source}: claim {name} is in the finding {owners[name]} already")
-            for table in [rule.table for rule in finding.rule] + [number.table for number in finding.printed]:
-                check_known("table", table, tables, source)
-            for place in finding.printed:
-                _check_place(place, tables[place.table].tables[place.table], source)
-            for rule in finding.rule:
-                for message in _rule_contradictions(tables[rule.table], rule):
-                    raise SpecError(f"{source}: {message}")
-    _check_owned(known, owners)
-
-
-def _check_claims(finding: Finding, claims: Mapping[str, Claim], source: str) -> None:
-    """Raises SpecError for a finding that names a claim that does not exist, or is answered by one without a rule."""
-    for name in [*finding.claims, *([finding.by] if finding.by else [])]:
-        check_known("claim", name, claims, source)
-    if finding.by and not claims[finding.by].rule:
-        raise SpecError(
-            f"{source}: by {finding.by}, a claim without a rule, which no run answers; name one that has a rule"
-        )
-
-
-def _check_owned(known: Mapping[str, Paper], owners: Mapping[str, str]) -> None:
-    """Raises SpecError for a claim that no finding has."""
+                    yield f"{source}: claim {name} is in the finding {owners[name]} already"
     for paper in known.values():
         for name in paper.claims:
             if name not in owners:
-                raise SpecError(f"{paper.source}: claim {name} is in no finding; add it to the `claims` of one")
+                yield f"{paper.source}: claim {name} is in no finding; add it to the `claims` of one"
 
 
-def _check_place(place: Number, read: PaperTable, source: str) -> None:
-    """Raises SpecError for a printed number of a row that its table does not have."""
-    for row in (place.row, *place.minus):
-        check_known(f"row of {place.table}", row, read.rows, source)
+def _faults_of_finding(finding: Finding, known: Mapping[str, Paper]) -> Iterator[str]:
+    """The first is to be refused: what follows takes for granted that there is what comes before."""
+    tables = {name: table for paper in known.values() for name, table in paper.tables.items()}
+    claims = {name: claim for paper in known.values() for name, claim in paper.claims.items()}
+    for name in [*finding.claims, *([finding.by] if finding.by else [])]:
+        if name not in claims:
+            yield str(unknown("claim", name, claims))
+    if finding.by and not claims[finding.by].rule:
+        yield f"by {finding.by}, a claim without a rule, which no run answers; name one that has a rule"
+    for name in [rule.table for rule in finding.rule] + [place.table for place in finding.printed]:
+        if name not in tables:
+            yield str(unknown("table", name, tables))
+    for place in finding.printed:
+        for row in {place.row, *place.minus} - {*tables[place.table].rows}:
+            yield str(unknown(f"row of {place.table}", row, tables[place.table].rows))
+    for rule in finding.rule:
+        yield from _rule_contradictions(known[tables[rule.table].paper], rule)
 
 
 def paper_of(name: str, source: str = "") -> Paper:

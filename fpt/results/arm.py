@@ -148,7 +148,7 @@ class Arm:
         return self._table(name) if name in self.fields["measures"] else pd.DataFrame()
 
     def _table(self, name: str) -> pd.DataFrame:
-        return read_table(self.folder, name, self.result, published=self.origin == "published")
+        return read_table(self.folder, name)
 
     @property
     def seeds(self) -> int:

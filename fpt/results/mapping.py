@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from fpt.files import known_sha256, write_atomically
-from fpt.papers import papers
 from fpt.results.arm import ARMS, LISTED, ROWS, SERVED
 from fpt.results.pairs import pairs
 from fpt.sweeps.record import PUBLISHED, RESULT, check
@@ -44,16 +43,15 @@ def lines_of(study: str, sweeps: Collection[SweepSpec]) -> Iterator[dict[str, An
 
 def rows_of(study: Study) -> Iterator[dict[str, Any]]:
     """A line of runs/rows.csv for every row of a paper's table, on every task, that a sweep of a study serves."""
-    for table in (table for paper in papers().values() for table in paper.tables.values()):
-        for planned in study.planned(table):
-            yield {
-                "study": study.folder.name,
-                "sweep": planned.spec.folder_name,
-                "table": table.id,
-                "row": planned.row,
-                "stands_for": ";".join(planned.stands_for),
-                "scale": planned.scale,
-            }
+    for row in study.rows:
+        yield {
+            "study": study.folder.name,
+            "sweep": row.spec.folder_name,
+            "table": row.table,
+            "row": row.row,
+            "stands_for": ";".join(row.stands_for),
+            "scale": row.scale,
+        }
 
 
 def write_mapping(runs: Path, studies: Iterable[Study]) -> None:

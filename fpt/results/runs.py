@@ -162,7 +162,7 @@ def load_runs(
     check_known("table", table, ["runs", "curves"], "load_runs")
     arms = arms_in(study, origin).values()
     frames = [tidy(arm, table).assign(study=arm.study, name=arm.name) for arm in arms]
-    empty = pd.DataFrame(columns=[*TABLES[table].columns, *ADDED], dtype=object)
+    empty = pd.DataFrame(columns=[*TABLES[table], *ADDED], dtype=object)
     return pd.concat(frames, ignore_index=True) if frames else empty
 
 

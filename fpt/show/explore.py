@@ -80,7 +80,8 @@ def _setup_words(spec: SweepSpec, told: Mapping[str, str]) -> tuple[str, ...]:
     """
     # a model is named with its options, of which a name may say some
     again = {"task", "arm", *told} - ({"backbone"} if spec.backbone_options else set())
-    said = (word for field, word in words(spec).items() if field not in again and word != "fixed")
+    again |= {"random_init"} if spec.random_init == "fixed" else set()
+    said = (word for field, word in words(spec).items() if field not in again)
     details = (word.replace(spec.backbone, model(spec.backbone), 1) for word in said)
     name = ", ".join([title(spec.task), *details])
     fields = {name: getattr(spec, name) for name in SETUP}

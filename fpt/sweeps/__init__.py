@@ -7,35 +7,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fpt.sweeps.ledger import results_folder
-    from fpt.sweeps.run import prepare, run_sweep
-    from fpt.sweeps.spec import SweepSpec, check_parameters, parameters_to_spec
-    from fpt.sweeps.study import Study, load_study
+    from fpt.sweeps.parameters import check_parameters as check_parameters
+    from fpt.sweeps.parameters import parameters_to_spec as parameters_to_spec
+    from fpt.sweeps.parameters import results_folder as results_folder
+    from fpt.sweeps.run import prepare as prepare
+    from fpt.sweeps.run import run_sweep as run_sweep
+    from fpt.sweeps.spec import SweepSpec as SweepSpec
+    from fpt.sweeps.study import Study as Study
+    from fpt.sweeps.study import load_study as load_study
 
-HOMES = {
+HOMES = {  # the file of each name
     "Study": "study",
     "SweepSpec": "spec",
-    "check_parameters": "spec",
+    "check_parameters": "parameters",
     "load_study": "study",
-    "parameters_to_spec": "spec",
+    "parameters_to_spec": "parameters",
     "prepare": "run",
-    "results_folder": "ledger",
+    "results_folder": "parameters",
     "run_sweep": "run",
 }
-__all__ = [
-    "Study",
-    "SweepSpec",
-    "check_parameters",
-    "load_study",
-    "parameters_to_spec",
-    "prepare",
-    "results_folder",
-    "run_sweep",
-]
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from fpt import models
 from fpt.errors import check_known
-from fpt.training.recipe import MEASURES, as_written
+from fpt.training.recipe import MEASURES, Positive, as_written
 
 SWEEP = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_+-]+-[0-9a-f]{8}")
 
@@ -62,7 +62,6 @@ def policy_or_groups(trainable: str | tuple[str, ...]) -> str | tuple[str, ...]:
     return next((name for name, policy in models.POLICIES.items() if groups == tuple(sorted(policy))), groups)
 
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 Rates = Annotated[tuple[Positive, ...], AfterValidator(distinct)]
 Seeds = Annotated[tuple[Seed, ...], AfterValidator(distinct)]

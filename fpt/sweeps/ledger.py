@@ -3,34 +3,31 @@
 import fcntl
 import json
 import os
-import re
 import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fpt.errors import FptError, LockedError, SpecError
+from fpt.errors import FptError, LockedError
 from fpt.files import read_json
 from fpt.files import workspace as workspace
-from fpt.sweeps.fields import SWEEP, canonical
+from fpt.sweeps.fields import SWEEP
 from fpt.sweeps.record import PUBLISHED as PUBLISHED
 from fpt.sweeps.record import RESULT as RESULT
 from fpt.sweeps.record import damaged, read_progress, read_record
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
-from fpt.sweeps.study_file import FILE, NAME
 
 PROGRESS, LOCK = "progress.json", "lock"
 WINNER = "winner"  # of `fpt advise`: a folder beside those of the sweeps
 KEPT_WEIGHTS = "weights.safetensors"  # kept for the sweeps that are pretrained by this one
 NOTEBOOK, NOTEBOOK_LOCK = "notebook.ipynb", "notebook-lock"
-FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # of a sweep: an arm may join groups by +
 LOCK_WAIT = 30.0  # seconds: a killed driver's workers are gone long before
 
 
@@ -49,21 +46,6 @@ class SweepState:
     def complete(self) -> bool:
         """Done, and its executed notebook is there as well."""
         return self.state == "done" and (self.folder / NOTEBOOK).is_file()
-
-
-def results_folder(folder: str | None) -> Path | None:
-    """A notebook's `folder` parameter as a path: runs/<study>/<sweep> of the workspace, nothing outside."""
-    if folder is None:
-        return None
-    root = workspace()
-    inside = Path(os.path.abspath(root / str(folder)))  # a number that papermill read is no such path either
-    study, sweep = inside.parent, inside.name
-    # A study may be a link to where there is room, as runs/ may be; a sweep, and what is no study, may not.
-    ours = study.parent.resolve() == (root / "runs").resolve() and inside.resolve() == study.resolve() / sweep
-    ours = ours and (not study.is_symlink() or (study / FILE).is_file())
-    if not ours or sweep == PUBLISHED or not (NAME.fullmatch(study.name) and FOLDER.fullmatch(sweep)):
-        raise SpecError(f"folder = {folder!r}: results go to runs/<study>/<sweep> in the workspace, and nowhere else")
-    return inside.relative_to(Path.cwd()) if inside.is_relative_to(Path.cwd()) else inside
 
 
 def sweep_state(spec: SweepSpec, study: Path) -> SweepState:
@@ -114,32 +96,16 @@ def remove(folders: Iterable[Path]) -> None:
 def read_result(folder: Path, spec: SweepSpec) -> dict[str, Any] | None:
     """The folder's result.json if it answers this very spec; a sweep is done by this sign and no other.
 
-    Raises DataError for one that no sweep wrote, or that its tables do not fit.
+    Raises DataError for one that no sweep wrote, or that was changed since, or its tables.
     """
-    path = folder / RESULT
-    if not path.is_file():
+    if not (folder / RESULT).is_file():
         return None
-    result = read_json(path) or {}
-    if "hash" not in result:
-        return read_record(folder)  # which refuses it
-    if result["hash"] != spec.hash:
-        if folder.name == spec.folder_name:
-            raise damaged(path, f"hash = {result['hash']!r}: {spec.hash!r} is expected")
-        return None
-    if isinstance(fields := result.get("spec"), dict):
-        found = _named(fields, spec)
-        for name, asked in _named(spec.resolved() | {"arm": spec.arm}, spec).items():
-            if name in found and found[name] != asked:  # an earlier version may not have had the field
-                raise damaged(path, f"spec.{name} = {found[name]!r}: {asked!r} is expected, as in the study")
-    return read_record(folder)
-
-
-def _named(fields: Mapping[str, Any], spec: SweepSpec) -> dict[str, Any]:
-    """The fields by which a record and its spec must agree: options that differ from their default, and not where your
-    own data or your own model lie, whose content the hash holds."""
-    kept = {name: value for name, value in fields.items() if name not in spec.means.contents}
-    options = {name: value for name, value in kept.items() if isinstance(value, dict) and name in spec.option_defaults}
-    return kept | {name: canonical(value, spec.option_defaults[name]) for name, value in options.items()}
+    result = read_record(folder)
+    if result["hash"] == spec.hash:
+        return result
+    if folder.name == spec.folder_name:
+        raise damaged(folder / RESULT, f"hash = {result['hash']!r}: {spec.hash!r} is expected")
+    return None
 
 
 @contextmanager

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fpt
+from fpt.files import STUDY_FILE
 from fpt.models import weights
 from fpt.papers import claim, rule_hash
 from fpt.papers.schema import RULES
 from fpt.sweeps import ledger, selection
 from fpt.sweeps.record import read_progress
 from fpt.sweeps.spec import PROTOCOL, SweepSpec
-from fpt.sweeps.study_file import FILE, read_study, study_label
+from fpt.sweeps.study_file import read_study, study_label
 from fpt.training.libraries import wide_products_are_on
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def now() -> str:
 
 def asked(folder: Path) -> dict[str, Any]:
     """What the study around `folder` is run for: `asks` ({claim: hash of its rule now}) and `plan`, in words."""
-    if not (folder.parent / FILE).is_file():
+    if not (folder.parent / STUDY_FILE).is_file():
         return {"asks": {}, "plan": []}
     file = read_study(folder.parent, study_label(folder.parent))
     return {"asks": {name: rule_hash(claim(name)) for name in file.asks}, "plan": file.plan}

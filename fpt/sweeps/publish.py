@@ -6,12 +6,11 @@ from itertools import count
 from pathlib import Path
 
 from fpt.errors import FptError, SpecError
-from fpt.files import read_json
+from fpt.files import STUDY_FILE, read_json
 from fpt.sweeps import ledger
 from fpt.sweeps.ledger import SweepState
 from fpt.sweeps.record import check, damaged
 from fpt.sweeps.study import Study
-from fpt.sweeps.study_file import FILE
 
 FILES = (ledger.NOTEBOOK, ledger.RESULT)  # and the tables that the latter names
 ARCHIVE, REASON = "archive", "reason.txt"  # runs/archive/STUDY/SWEEP: no study, and nothing reads it
@@ -55,33 +54,20 @@ def _whole(state: SweepState) -> list[str]:
 
 def _copy(folder: Path, names: list[str], published: Path) -> Path:
     """FptError where the disk is full or read-only: what was published before is then still there."""
-    target = published / folder.name
-    part, before = (published / f".{folder.name}.{word}" for word in ("part", "before"))
+    target, part = published / folder.name, published / f".{folder.name}.part"
     shutil.rmtree(part, ignore_errors=True)
     try:
         part.mkdir(parents=True)
         for name in names:
             shutil.copyfile(folder / name, part / name)
-        _exchange(target, part, before)
+        if target.exists():  # not before the new one is whole
+            shutil.rmtree(target)
+        part.rename(target)
     except OSError as error:
         raise _unwritten(published, error, f"{target.name} is not published anew") from error
     finally:
-        shutil.rmtree(part, ignore_errors=True)  # there is none after the exchange
+        shutil.rmtree(part, ignore_errors=True)  # there is none after the renaming
     return target
-
-
-def _exchange(target: Path, part: Path, before: Path) -> None:
-    """A folder with files cannot be replaced in one step: the old one steps aside, and comes back on failure."""
-    if target.exists():  # otherwise `before` may be what an exchange that was killed left
-        shutil.rmtree(before, ignore_errors=True)
-        target.rename(before)
-    try:
-        part.rename(target)
-    except OSError:
-        if before.exists():
-            before.rename(target)
-        raise
-    shutil.rmtree(before, ignore_errors=True)
 
 
 def _unwritten(place: Path, error: OSError, what: str) -> FptError:
@@ -90,7 +76,7 @@ def _unwritten(place: Path, error: OSError, what: str) -> FptError:
 
 def _archive(folder: Path, study: Study) -> Path:
     """Move a published sweep to the archive, where a folder of the same name keeps its place."""
-    why = f"{study.folder.name} has it no longer: {FILE}, or your own data or model, changed."
+    why = f"{study.folder.name} has it no longer: {STUDY_FILE}, or your own data or model, changed."
     reason = f"{datetime.now(UTC):%Y-%m-%d}: moved here by fpt publish. {why}\n"
     place = study.folder.parent / ARCHIVE / study.folder.name
     names = (f"{folder.name}.{number}" if number else folder.name for number in count())

@@ -1,23 +1,22 @@
-"""The record of a finished sweep, result.json, and its tables: what they must be to be believed.
+"""The record of a finished sweep, result.json, and its tables: when they are believed.
 
-result.json holds the SHA-256 of every table. Whoever reads a finished sweep reads it through this file: `read_record`
-wherever a sweep counts as done, which imports neither pandas nor torch, and `read_table` where numbers are used. A
-record says by itself what was run, so neither needs a study, a task or a model.
+result.json holds the SHA-256 of every table, and of what it says itself. Whoever reads a finished sweep reads it
+through this file: `read_record` wherever a sweep counts as done, which imports neither pandas nor torch, and
+`read_table` where numbers are used. A record says by itself what was run, so neither needs a study, a task or a model.
 """
 
+import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fpt.documents import explained
-from fpt.errors import DataError, SpecError
+from fpt.errors import DataError
 from fpt.files import known_sha256, read_json, state_of
 from fpt.sweeps import selection
 from fpt.training.recipe import ANSWERS, ATTENTION, MEASURES, WINDOWS, Recipe
@@ -27,45 +26,19 @@ if TYPE_CHECKING:
 
 RESULT: Final = "result.json"
 PUBLISHED: Final = "published"
-RUN = ("learning_rate", "seed")
-CHOSEN = ("selected_rate", "choices", "at_edge", "eligible")  # of a record, by its runs
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A table: what tells a row from all others, the other columns that it has at least, and those of them whose values
-    are from 0 to 1 beside the accuracies."""
-
-    key: tuple[str, ...]
-    values: tuple[str, ...]
-    shares: tuple[str, ...] = ()
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return ("sweep", *self.key, *self.values)
-
-
-TABLES = {  # NAME.parquet of a sweep
-    "runs": Shape(
-        RUN,
-        ("best_step", "validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_last",
-         "train_accuracy_last", "diverged_at"),
+SEAL: Final = "sha256"  # of a record: the SHA-256 of all else that it says
+RUN = ("sweep", "learning_rate", "seed")
+TABLES = {  # NAME.parquet of a sweep: the columns that it has at least
+    "runs": (
+        *RUN, "best_step", "validation_accuracy", "train_accuracy", "test_accuracy", "test_accuracy_last",
+        "train_accuracy_last", "diverged_at",
     ),
-    "curves": Shape(
-        (*RUN, "step"), ("validation_loss", "validation_accuracy", "test_accuracy", "train_accuracy")
-    ),
-    ATTENTION: Shape(
-        (*RUN, "trained", "query", "key"), ("weight", "relevant", "chance"), shares=("weight", "relevant", "chance")
-    ),
-    WINDOWS: Shape((*RUN, "part", "window"), ("loss",)),
-    ANSWERS: Shape((*RUN, "part", "example"), ("target", "predicted")),
+    "curves": (*RUN, "step", "validation_loss", "validation_accuracy", "test_accuracy", "train_accuracy"),
+    ATTENTION: (*RUN, "trained", "query", "key", "weight", "relevant", "chance"),
+    WINDOWS: (*RUN, "part", "window", "loss"),
+    ANSWERS: (*RUN, "part", "example", "target", "predicted"),
 }  # fmt: skip
 ALWAYS = tuple(name for name in TABLES if name not in MEASURES)
-# Of the fields of a sweep, those by which its record is read, with their types
-SPEC = dict.fromkeys(("task", "arm", "variant", "backbone"), str) | dict.fromkeys(
-    ("seeds", "learning_rates", "measures"), list
-)
-ROUNDING = 1e-4  # by which a sum of weights in single precision may be above 1
 
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0)]
@@ -98,10 +71,22 @@ class Git(_Recorded):
     dirty: bool
 
 
+class Swept(_Recorded):
+    """The fields of a sweep by which its record is read; it has the others, too."""
+
+    task: Text
+    arm: Text
+    variant: Text
+    backbone: Text
+    learning_rates: list[Rate]
+    seeds: list[Count]
+    measures: list[str]
+
+
 class Record(_Recorded):
     """result.json, as fpt.sweeps.provenance writes it. What has a default was not recorded by every version."""
 
-    spec: dict[str, Any]
+    spec: Swept
     hash: Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")]
     protocol: int
     rules: int
@@ -131,6 +116,7 @@ class Record(_Recorded):
     started_utc: Time
     finished_utc: Time
     wall_seconds: Annotated[float, Field(ge=0)]
+    sha256: Sha256 | None = None
 
 
 class Asked(_Recorded):
@@ -162,12 +148,18 @@ def read_progress(path: Path) -> dict[str, Any] | None:
         return None
 
 
+def sealed(record: dict[str, Any]) -> dict[str, Any]:
+    """The record with its own SHA-256, which is over its other fields in the order of their names."""
+    text = json.dumps({name: value for name, value in record.items() if name != SEAL}, sort_keys=True)
+    return record | {SEAL: hashlib.sha256(text.encode()).hexdigest()}
+
+
 def read_record(folder: Path, recorded: str | None = None) -> dict[str, Any]:
     """The result.json of a finished sweep, and its tables are those which the sweep wrote. Raises DataError where they
     are not.
 
-    `recorded`: the SHA-256 of result.json that was written when it was published, which `check` preceded: where it
-    fits, nothing else is checked again. Without one, the record must be what a sweep writes, and not contradict itself.
+    `recorded`: the SHA-256 of result.json that was written when it was published. Without one the record must have the
+    types of one, and its own SHA-256, which earlier versions did not write.
     """
     path = folder / RESULT
     if recorded is not None and path.is_file() and (now := known_sha256(path)) != recorded:
@@ -182,28 +174,27 @@ def read_record(folder: Path, recorded: str | None = None) -> dict[str, Any]:
             raise damaged(table, f"is missing, and {RESULT} records it")
         if (now := known_sha256(table)) != written:
             raise damaged(table, f"its SHA-256 is {now}, and {RESULT} records {written}")
-    return found
-
-
-def check(folder: Path) -> dict[str, Any]:
-    """The record of a finished sweep, checked with all of its tables, as it must be to be published. Raises DataError
-    as `read_record` and `read_table` do."""
-    result = read_record(folder)
-    for name in result["tables"]:
-        read_table(folder, name, result)
-    return result
+    return {name: value for name, value in found.items() if name != SEAL}
 
 
 def _check_record(path: Path, found: dict[str, Any]) -> None:
-    """DataError for what no sweep writes."""
-    if "tables" not in found:
-        raise damaged(path, "tables is missing: the SHA-256 of each table, which earlier versions did not record")
+    if found.get(SEAL) is not None and found != (written := sealed(found)):
+        raise damaged(path, f"the SHA-256 of what it says is {written[SEAL]}, and it records {found[SEAL]}")
     try:
-        record = Record.model_validate(found)
+        Record.model_validate(found)
     except ValidationError as error:
         raise damaged(path, explained(error.errors(include_url=False)[0])) from None
-    for finding in _contradictions(record):
-        raise damaged(path, finding)
+
+
+def check(folder: Path) -> dict[str, Any]:
+    """The record of a finished sweep as it must be to be published: it names the rates that its runs choose. Raises
+    DataError, also as `read_record` and `read_table` do."""
+    result = read_record(folder)
+    tables = {name: read_table(folder, name) for name in result["tables"]}
+    for name, chosen in selection.chosen(selection.by_seed(tables["runs"])).items():
+        if result[name] != chosen:
+            raise damaged(folder / RESULT, f"{name} = {result[name]}: its runs give {chosen}")
+    return result
 
 
 def recipe_of(result: Mapping[str, Any]) -> Recipe:
@@ -232,137 +223,19 @@ def damaged(path: Path, finding: str) -> DataError:
     return DataError(f"{path}: {finding}. It was changed after the sweep wrote it, or is damaged: {again}")
 
 
-def _listed(value: Any) -> list[Any]:
-    """The values of a list, of a mapping, or the one value."""
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else [value]
-
-
-def _contradictions(record: Record) -> Iterator[str]:
-    """What a record says that cannot be so."""
-    spec = record.spec
-    try:
-        Recipe(**{name: spec[name] for name in Recipe.model_fields if name in spec})
-    except SpecError as error:
-        yield f"spec: {error}"
-    if missing := [name for name in SPEC if not isinstance(spec.get(name), SPEC[name])]:
-        yield f"spec.{missing[0]} = {spec.get(missing[0])!r}: {SPEC[missing[0]].__name__} is expected"
-    if record.grid != sorted(set(record.grid)) or not set(spec["learning_rates"]) <= set(record.grid):
-        yield f"grid = {record.grid}: rates in ascending order are expected, those of the study among them"
-    for name in ("selected_rate", "within_one_se", "eligible", "choices"):
-        if unknown := [rate for rate in _listed(getattr(record, name)) if rate not in (None, *record.grid)]:
-            yield f"{name} holds {unknown[0]!r}: a rate of the grid {record.grid} is expected"
-    if set(record.choices) != {str(seed) for seed in spec["seeds"]}:
-        yield f"choices are of the seeds {', '.join(record.choices) or 'none'}: {spec['seeds']} are expected"
-    runs, trained = len(record.grid) * len(spec["seeds"]), sum(rates * seeds for rates, seeds in record.fleets)
-    if trained != runs:
-        yield f"fleets = {record.fleets}: fleets of {runs} runs are expected, rates times seeds"
-    tables = {*ALWAYS, *({*TABLES} & {*spec["measures"]})}
-    if set(record.tables) != tables:
-        yield f"tables = {sorted(record.tables)}: {sorted(tables)} are expected"
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What the tables of a sweep must agree with."""
-
-    sweep: str
-    grid: tuple[float, ...]
-    seeds: tuple[int, ...]
-    steps: tuple[int, ...]
-    chosen: tuple[str, ...]  # what the record says of each of CHOSEN, as JSON
-
-    @staticmethod
-    def of(result: Mapping[str, Any]) -> "Expected":
-        return Expected(
-            sweep=sweep_of(result),
-            grid=tuple(map(float, result["grid"])),
-            seeds=tuple(result["spec"]["seeds"]),
-            steps=tuple(recipe_of(result).evaluation_steps()),
-            chosen=tuple(json.dumps(result[name], sort_keys=True) for name in CHOSEN),
-        )
-
-
-def read_table(folder: Path, name: str, result: Mapping[str, Any], published: bool = False) -> "pd.DataFrame":
-    """A table of a finished sweep, by its name in `result`, which `read_record` let pass.
-
-    DataError where it cannot be read, or is not what the sweep must have written; of what is published, this was
-    checked before, and its SHA-256 holds it. The same file is read once.
-    """
+def read_table(folder: Path, name: str) -> "pd.DataFrame":
+    """A table of a finished sweep whose record `read_record` let pass. The same file is read once. Raises DataError
+    where it cannot be read."""
     path = folder / f"{name}.parquet"
-    try:
-        return _read(path, state_of(path), name, None if published else Expected.of(result))
-    except OSError as error:
-        raise damaged(path, f"cannot be read ({error.strerror or error})") from None
+    return _read(path, state_of(path))
 
 
 @cache
-def _read(path: Path, written: tuple[int, int] | None, name: str, expected: Expected | None) -> "pd.DataFrame":
-    """A table, read and checked once in a process for as long as it is the same file."""
+def _read(path: Path, state: tuple[int, int] | None) -> "pd.DataFrame":
+    """A table, read once in a process for as long as it is the same file."""
     import pandas as pd
 
     try:
-        frame = pd.read_parquet(path)
-    except ValueError as error:  # pyarrow's, for a file that is no parquet, is one
+        return pd.read_parquet(path)
+    except (OSError, ValueError) as error:  # pyarrow's, for a file that is no parquet, is a ValueError
         raise damaged(path, f"cannot be read ({error})") from None
-    if expected is not None:
-        for finding in _faults(name, frame, expected):
-            raise damaged(path, finding)
-        for finding in _other_choices(frame, expected) if name == "runs" else ():
-            raise damaged(path.with_name(RESULT), finding)
-    return frame
-
-
-def _faults(name: str, frame: "pd.DataFrame", expected: Expected) -> Iterator[str]:
-    """What is wrong with a table by itself, the first thing first."""
-    shape = TABLES[name]
-    if missing := [column for column in shape.columns if column not in frame]:
-        yield f"has no column {missing[0]!r}; expected are {', '.join(shape.columns)}"
-    if others := set(frame["sweep"]) - {expected.sweep}:
-        yield f"its column sweep holds {sorted(map(str, others))[0]}: {expected.sweep} is expected"
-    rows = list(zip(*(frame[column].tolist() for column in shape.key), strict=True))
-    if len(set(rows)) < len(rows):
-        yield f"has {len(rows)} rows, and {len(rows) - len(set(rows))} repeat the {', '.join(shape.key)} of another"
-    runs = {row[:2] for row in rows}
-    wanted = set(product(expected.grid, expected.seeds))
-    if runs != wanted:
-        some = sorted(runs ^ wanted, key=str)[0]
-        yield (
-            f"has {len(runs)} runs, of which {len(runs & wanted)} are expected: {len(expected.grid)} learning rates "
-            f"times {len(expected.seeds)} seeds; learning rate {some[0]} of seed {some[1]} is "
-            f"{'missing' if some in wanted else 'not among these'}"
-        )
-    if name == "curves" and set(rows) != set(product(expected.grid, expected.seeds, expected.steps)):
-        yield f"has {len(rows)} rows: expected is every run at each of the steps {', '.join(map(str, expected.steps))}"
-    yield from _no_shares(name, frame)
-
-
-def _no_shares(name: str, frame: "pd.DataFrame") -> Iterator[str]:
-    """Accuracies and weights that are no numbers from 0 to 1.
-
-    Only a run that diverged has no validation accuracy at its end. Another set may be beyond the range of numbers
-    where the validation set was not yet.
-    """
-    for column in [*TABLES[name].shares, *(each for each in frame if "accuracy" in str(each))]:
-        if frame[column].dtype.kind != "f":
-            yield f"column {column!r} holds {frame[column].dtype}: numbers are expected"
-            continue
-        outside = frame[column][(frame[column] < 0) | (frame[column] > 1 + ROUNDING)]
-        if len(outside):
-            yield f"column {column!r} holds {outside.iloc[0]:g}: values between 0 and 1 are expected"
-    if name == "runs":
-        if frame["diverged_at"].dtype.kind not in "if":
-            yield f"column 'diverged_at' holds {frame['diverged_at'].dtype}: steps are expected"
-        lost = frame["validation_accuracy"].isna() & frame["diverged_at"].isna()
-        if lost.any():
-            yield f"{lost.sum()} runs have no validation accuracy, and did not diverge by column 'diverged_at'"
-
-
-def _other_choices(runs: "pd.DataFrame", expected: Expected) -> Iterator[str]:
-    """Where a record names other rates than those that its runs choose."""
-    by_runs = selection.chosen(selection.by_seed(runs))
-    for name, recorded in zip(CHOSEN, expected.chosen, strict=True):
-        found = json.dumps(by_runs[name], sort_keys=True)
-        if recorded != found:
-            yield f"{name} = {recorded}: its runs give {found}"

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Literal
 
 from fpt.errors import SpecError
-from fpt.papers import paper_of
+from fpt.papers import papers
 from fpt.papers.schema import Paper, PaperTable
-from fpt.sweeps.spec import NOT_OF_A_ROW, SweepSpec, resolve
+from fpt.sweeps.spec import NOT_TRAINED, SweepSpec, resolve
 from fpt.sweeps.study_file import OF_A_ROW, Fields, StudyFile
 
 Scale = Literal["paper", "reduced"]
@@ -25,6 +25,7 @@ AS_PRINTED = StudyFile()  # a study that changes nothing
 class Planned:
     """A row of a table on one task of a study: the sweep that serves it, and the paper's tasks for which it stands."""
 
+    table: str
     row: str
     task: str
     stands_for: tuple[str, ...]
@@ -81,22 +82,23 @@ class Served:
     def _models(self) -> set[tuple[str, str]]:
         return {(spec.task, spec.backbone) for spec in self.sweeps}
 
-    def rows(self, table: PaperTable) -> Iterator[Planned]:
-        """The rows of any paper's table, in its order, on every task on which a sweep serves them.
+    def rows(self) -> Iterator[Planned]:
+        """The rows of every paper's tables, in their order, on every task on which a sweep serves them."""
+        for paper in papers().values():
+            for table in paper.tables.values():
+                for row in table.rows:
+                    yield from self._row(paper, table, row)
 
-        Where tasks of the paper would be two sweeps of a row on one task, it is the first that counts.
-        """
-        paper = paper_of(table.paper)
-        run = dict.fromkeys(spec.task for spec in self.sweeps)
-        for row in table.rows:
-            found: dict[str, tuple[SweepSpec, list[str]]] = {}
-            for task in run if table.any_task else table.on(row, paper):
-                if spec := self._of_cell(paper, table, row, task):
-                    first, tasks = found.setdefault(spec.task, (spec, []))
-                    tasks += [task] if first is spec else []
-            for task, (spec, tasks) in found.items():
-                whole = all(self._is_papers(spec, paper, table, row, each) for each in tasks)
-                yield Planned(row, task, tuple(tasks), spec, "paper" if whole else "reduced")
+    def _row(self, paper: Paper, table: PaperTable, row: str) -> Iterator[Planned]:
+        """Where tasks of the paper would be two sweeps of a row on one task, it is the first that counts."""
+        found: dict[str, tuple[SweepSpec, list[str]]] = {}
+        for task in dict.fromkeys(spec.task for spec in self.sweeps) if table.any_task else table.on(row, paper):
+            if spec := self._of_cell(paper, table, row, task):
+                first, tasks = found.setdefault(spec.task, (spec, []))
+                tasks += [task] if first is spec else []
+        for task, (spec, tasks) in found.items():
+            whole = all(self._is_papers(spec, paper, table, row, each) for each in tasks)
+            yield Planned(table.id, row, task, tuple(tasks), spec, "paper" if whole else "reduced")
 
     def _of_cell(self, paper: Paper, table: PaperTable, row: str, task: str) -> SweepSpec | None:
         """None where there is none, and where the study leaves the cell out."""
@@ -126,7 +128,7 @@ class Served:
         if spec.steps < int(fields.pop("steps", 0)):
             return False
         fields.pop("pretrained_by", None)
-        return self._identity(fields) == spec.without(*NOT_OF_A_ROW, "pretrained_by")
+        return self._identity(fields) == spec.without(*NOT_TRAINED, "pretrained_by")
 
     def _identity(self, fields: Fields) -> str:
         """What is trained by these fields; empty where they do not fit the model or the task: eight layers of a model

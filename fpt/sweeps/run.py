@@ -4,22 +4,20 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpt import models, tasks, training
-from fpt.errors import DataError, FptError, SpecError, WeightsError
-from fpt.files import check_writable, read_json, remove_partial, replaced, write_atomically, write_json
-from fpt.models import weights
+from fpt.errors import DataError, SpecError, WeightsError
+from fpt.files import remove_partial, replaced, write_atomically, write_json
 from fpt.sweeps import ledger, selection
-from fpt.sweeps.fields import canonical
 from fpt.sweeps.provenance import Start, provenance
-from fpt.sweeps.record import ALWAYS, TABLES, read_table
+from fpt.sweeps.record import ALWAYS, TABLES, read_table, sealed
 from fpt.sweeps.spec import SweepSpec, contents_of
-from fpt.sweeps.words import title, with_options
+from fpt.sweeps.words import title
 from fpt.training.recipe import KEEP_ADAPTER, KEEP_WEIGHTS, weights_file
 
 if TYPE_CHECKING:
@@ -31,12 +29,6 @@ if TYPE_CHECKING:
     from fpt.training.recipe import Recipe
 
 CHECKPOINTS = "checkpoint"
-# The fields that `prepare` may refuse: sweeps that differ in others alone are checked once.
-CHECKED = (
-    "task", "variant", "task_options", "batch_size",
-    "backbone", "backbone_options", "init", "trainable", *models.ADAPTERS, "pretrained_by",
-    "dropout", "solver", "probe", "measures", "runs", "extend", "data_fraction", "shuffle_tokens",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,26 +42,31 @@ class Result:
     info: dict[str, Any]
 
 
-def prepare(
-    spec: SweepSpec, data_dir: str | Path | None = None, folder: Path | None = None, study: Path | None = None
-) -> "tuple[Task, Template]":
+@dataclass(frozen=True)
+class Prepared:
+    """What a sweep is trained on and with, loaded and fitted to each other."""
+
+    spec: SweepSpec
+    task: "Task"
+    template: "Template"
+
+
+def prepare(spec: SweepSpec, folder: Path | None = None, study: Path | None = None) -> Prepared:
     """Task and template of a sweep; refuses all that can be refused before training (an FptError).
 
     With a folder, its disk must have room for the checkpoints. `study`: the folder of the study, where a sweep that is
     pretrained by another one finds the weights.
     """
-    loaded = models.load_task(spec.task, spec.means.backbone, data_dir, spec.variant, **spec.task_options)
+    loaded = models.load_task(spec.task, spec.means.backbone, None, spec.variant, **spec.task_options)
     check_contents(spec, loaded)
-    task, template = fitted(spec, loaded, kept_weights(spec, study))
+    prepared = fitted(spec, loaded, kept_weights(spec, study))
     # Fleets that extend the grid are no larger than the first, whose checkpoint is gone by then; kept weights stay.
     weight_files = len(spec.learning_rates) + 2 * spec.extend if spec.keeps else 0
-    training.check_room(template, spec.recipe, spec.runs, folder, weight_files)
-    return task, template
+    training.check_room(prepared.template, spec.recipe, spec.runs, folder, weight_files)
+    return prepared
 
 
-def fitted(
-    spec: SweepSpec, task: "Task", kept: Path | None, backbone: models.Backbone | None = None
-) -> "tuple[Task, Template]":
+def fitted(spec: SweepSpec, task: "Task", kept: Path | None, backbone: models.Backbone | None = None) -> Prepared:
     """The task as the sweep trains on it, and its template; refuses what does not fit together (an FptError).
 
     kept: the file of the weights that another sweep kept for this one. backbone: a smaller one of the same
@@ -90,7 +87,7 @@ def fitted(
         **spec.model_options,
     )
     training.check(template, spec.recipe, spec.measures)
-    return task, template
+    return Prepared(spec, task, template)
 
 
 def kept_weights(spec: SweepSpec, study: Path | None) -> Path | None:
@@ -106,102 +103,10 @@ def kept_weights(spec: SweepSpec, study: Path | None) -> Path | None:
     return path
 
 
-def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:
-    """Refuse (SpecError) a sweep whose pretrained weights another backbone, or another form of it, will keep."""
-    its, kept = (
-        with_options(each.backbone, canonical(each.backbone_options, each.means.backbone.options))
-        for each in (spec, keeper)
-    )
-    if its != kept:
-        raise SpecError(
-            f"{title(spec)}: it starts from the weights that {keeper.folder_name} keeps, which are of {kept}, "
-            f"and its own backbone is {its}; they must be the same"
-        )
-
-
-def check_still_kept(spec: SweepSpec, study: Path) -> None:
-    """Refuse (WeightsError) a sweep still to be trained that starts from weights which are missing, though the sweep
-    that keeps them is done. One whose runs all diverged has kept none."""
-    if spec.pretrained_by is None:
-        return
-    folder = study / spec.pretrained_by
-    file, selected = folder / ledger.KEPT_WEIGHTS, (read_json(folder / ledger.RESULT) or {}).get("selected_rate")
-    if selected is not None and not file.is_file() and ledger.read_result(study / spec.folder_name, spec) is None:
-        raise WeightsError(
-            f"{file} is missing, though its sweep is done, and {title(spec)} starts from it; put the file back, or "
-            f"remove {folder} and run the study again: the sweep is then trained anew"
-        )
-
-
-def check_all(specs: Sequence[SweepSpec], study: Path) -> None:
-    """Refuse before any training what would stop a sweep of the list later; downloads data that are missing.
-
-    Raises SpecError, DataError, WeightsError, or FptError if the study's folder cannot be written.
-    """
-    start = {spec.means.backbone for spec in specs if spec.init != "random" and not spec.pretrained_by}
-    for backbone in sorted(start, key=lambda backbone: backbone.name):
-        weights.find(backbone)
-    check_writable(study)
-    ledger.check_locks(study)
-    folders, done = {spec.folder_name: spec for spec in specs}, _finished(study)
-    for spec in {_checked_as(spec): spec for spec in specs}.values():
-        try:
-            alike = _without_weights_to_come(spec, folders.get(spec.pretrained_by or ""), study)
-            task, _ = prepare(alike, folder=study / spec.folder_name, study=study)
-            check_same_data(spec, task, done)
-        except FptError as error:
-            raise type(error)(f"{error} (sweep {spec.folder_name} of {study})") from error
-
-
-def _finished(study: Path) -> dict[Path, dict[str, Any]]:
-    """The folders of the finished sweeps of a study, with what result.json records."""
-    return {path.parent: read_json(path) or {} for path in sorted(study.glob(f"*/{ledger.RESULT}"))}
-
-
-def check_same_data(spec: SweepSpec, task: "Task", done: Mapping[Path, dict[str, Any]]) -> None:
-    """Refuse (DataError) other data than those of a finished sweep of the study on the same task: their arms are not
-    compared. Of tasks with files in the data folder; the content of your own data is part of a sweep's hash."""
-    if "task" in spec.means.contents or not spec.means.task.files:
-        return
-    wanted = {name: value for name, value in spec.resolved().items() if name in ("task", "variant", "task_options")}
-    for folder, found in done.items():
-        trained_on, before = found.get("data_checksum"), found.get("spec", {})
-        if trained_on != task.checksum and wanted == {name: before.get(name) for name in wanted}:
-            raise DataError(
-                f"{folder} was trained on other data of task {spec.task!r} (checksum {trained_on}) than those in "
-                f"{tasks.data_folder()} (checksum {task.checksum}). Set FPT_DATA to the folder of the former, or "
-                f"remove {folder} and run its sweep again"
-            )
-
-
-def _without_weights_to_come(spec: SweepSpec, keeper: SweepSpec | None, study: Path) -> SweepSpec:
-    """The sweep as it can be prepared now: weights that its `keeper` is still to keep are random ones of the same
-    shapes. Refuses (SpecError, WeightsError) weights that will not be there."""
-    if spec.pretrained_by is None:
-        return spec
-    if keeper:
-        check_keeper(spec, keeper)
-    check_still_kept(spec, study)
-    if (study / spec.pretrained_by / ledger.KEPT_WEIGHTS).is_file():
-        return spec
-    if keeper is None or KEEP_WEIGHTS not in keeper.measures or keeper.pretrained_by:
-        raise SpecError(
-            f"pretrained_by = {spec.pretrained_by!r}: there are no such weights, and it is no sweep still to be "
-            "trained that will keep its own; name one of this study with keep_as that is not pretrained by another"
-        )
-    return spec.changed(pretrained_by=None, init="random")
-
-
-def _checked_as(spec: SweepSpec) -> str:
-    """Equal for sweeps of which one need be checked."""
-    return str([getattr(spec, name) for name in CHECKED])
-
-
 def run_sweep(
     spec: SweepSpec,
     folder: Path | str | None = None,
-    data_dir: str | Path | None = None,
-    prepared: "tuple[Task, Template] | None" = None,
+    prepared: Prepared | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> Result:
     """Train the grid, extend it until no tuned rate is its end, write the folder (a fresh temporary one if None).
@@ -212,45 +117,35 @@ def run_sweep(
     writes it, or if it holds another spec; SpecError for what was prepared for another spec; DataError where your
     own data changed since they were read.
     """
-    study = None if folder is None else Path(folder).parent
     if prepared:
-        check_prepared(spec, *prepared)
-    elif folder is None:  # so that a sweep that is refused leaves no folder
-        prepared = prepare(spec, data_dir)
-    folder = Path(tempfile.mkdtemp(prefix="fpt-"), spec.folder_name) if folder is None else Path(folder)
+        check_prepared(spec, prepared)
+    if folder is None:
+        prepared = prepared or prepare(spec)  # before there is a folder: a sweep that is refused leaves none
+        folder = Path(tempfile.mkdtemp(prefix="fpt-"), spec.folder_name)
+    folder = Path(folder)
     info = ledger.read_result(folder, spec)
     if info is None:
-        task, template = prepared or prepare(spec, data_dir, study=study)
+        prepared = prepared or prepare(spec, study=folder.parent)
         with ledger.hold(folder / ledger.LOCK, spec):
             # another process may have finished it meanwhile
-            info = ledger.read_result(folder, spec) or _train(spec, folder, task, template, watch)
+            info = ledger.read_result(folder, spec) or _train(prepared, folder, watch)
             _clean(folder)
     elif (folder / CHECKPOINTS).exists() or (folder / ledger.PROGRESS).exists():
         with ledger.hold(folder / ledger.LOCK, spec):  # its process was killed after the result
             _clean(folder)
-    runs, curves = (read_table(folder, name, info).copy() for name in ALWAYS)
+    runs, curves = (read_table(folder, name).copy() for name in ALWAYS)
     return Result(spec, folder, runs, curves, info)
 
 
-def check_prepared(spec: SweepSpec, task: "Task", template: "Template") -> None:
-    """Refuse (SpecError) a task and a template of another sweep, naming the first field that differs; DataError where
-    your own data changed since they were read."""
-    pretrained_by = template.weights.parent.name if spec.pretrained_by and template.weights else None
-    found = {"task": task.name, "variant": task.variant, "task_options": task.options, **task.changes}
-    found |= {"backbone": template.backbone.name, "backbone_options": template.options}
-    found |= {"arm": models.name_of(template.init, template.policy)}
-    found |= {name: getattr(template, name) for name in ("random_init", "random_gain", "input_init")}
-    found |= {"pretrained_by": pretrained_by, **(vars(template.adapters) if template.adapters else {})}
-    for name, value in found.items():
-        asked = getattr(spec, name)
-        if defaults := spec.option_defaults.get(name):
-            value, asked = canonical(value, defaults), canonical(asked, defaults)
-        if value != asked:
-            raise SpecError(
-                f"prepared: its {name} is {value!r}, and that of the sweep {title(spec)} is {asked!r}; give what "
-                "fpt.sweeps.prepare returns for this spec"
-            )
-    check_contents(spec, task)
+def check_prepared(spec: SweepSpec, prepared: Prepared) -> None:
+    """Refuse (SpecError) what was prepared for another sweep, as in a notebook whose first cells alone are run again;
+    DataError where your own data changed since they were read."""
+    if prepared.spec.hash != spec.hash:
+        raise SpecError(
+            f"prepared for the sweep {prepared.spec.folder_name}, and {spec.folder_name} is to be run; give what "
+            "fpt.sweeps.prepare returns for this spec"
+        )
+    check_contents(spec, prepared.task)
 
 
 def check_contents(spec: SweepSpec, task: "Task") -> None:
@@ -273,10 +168,9 @@ def _clean(folder: Path) -> None:
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
 
 
-def _train(
-    spec: SweepSpec, folder: Path, task: "Task", template: "Template", watch: Callable[[int, int], None] | None
-) -> dict[str, Any]:
+def _train(prepared: Prepared, folder: Path, watch: Callable[[int, int], None] | None) -> dict[str, Any]:
     """The grid and its extensions, and their files; result.json, whose content it returns, is the last one."""
+    spec, task, template = prepared.spec, prepared.task, prepared.template
     start, checkpoints = Start(folder), folder / CHECKPOINTS
     fleets: list[FleetResult] = []
     rates: Sequence[float] = spec.learning_rates
@@ -312,7 +206,7 @@ def _train(
         fleets=fleets,
         start=start,
     )
-    write_json(folder / ledger.RESULT, info)
+    write_json(folder / ledger.RESULT, sealed(info))
     return info
 
 

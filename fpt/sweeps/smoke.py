@@ -21,8 +21,7 @@ from fpt.files import sha256
 from fpt.models import BACKBONES, Adapters, build, load_task, tiny
 from fpt.models.families import family
 from fpt.models.families.library import BROKEN
-from fpt.models.template import Template
-from fpt.sweeps.run import fitted, kept_weights, run_sweep
+from fpt.sweeps.run import Prepared, fitted, kept_weights, run_sweep
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.tasks import READS, intents
 from fpt.tasks.arrays import Examples, Finite
@@ -126,7 +125,7 @@ def reduced_form(spec: SweepSpec, reduced: dict[str, str]) -> SweepSpec:
     return resolve(dict(spec) | SMALL | fields, "reduced for --smoke")
 
 
-def prepared(spec: SweepSpec, data: Path, folder: Path) -> tuple[Task, Template]:
+def prepared(spec: SweepSpec, data: Path, folder: Path) -> Prepared:
     """The task with short sequences, and a tiny model with random weights in the place of pretrained ones."""
     whole = spec.means.backbone
     task, small = cut(load_task(spec.task, whole, data, spec.variant, **spec.task_options)), tiny(whole)

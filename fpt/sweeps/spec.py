@@ -1,23 +1,18 @@
 """What one sweep is: every field declared once, resolved, checked and hashed; its identity is known before it runs."""
 
-import ast
 import hashlib
 import json
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     PrivateAttr,
     ValidationError,
     ValidationInfo,
-    create_model,
     field_validator,
     model_validator,
 )
@@ -31,7 +26,6 @@ from fpt.models.arms import Targets, Zero
 from fpt.sweeps.fields import (
     Measures,
     Options,
-    Positive,
     Rates,
     Seeds,
     SweepFolder,
@@ -39,19 +33,9 @@ from fpt.sweeps.fields import (
     canonical,
 )  # fmt: skip
 from fpt.sweeps.record import folder_name
-from fpt.training.recipe import KEPT, Count, Recipe
+from fpt.training.recipe import KEPT, About, Count, Positive, Recipe, about
 
 PROTOCOL = 2  # raised when a default or the meaning of results changes: every sweep then has a new hash
-
-OF_THE_STUDY = {"threshold"}  # how results are read: it changes no run
-GRID = ("learning_rates", "seeds", "extend")
-BUDGET = ("steps", "evaluations", "evaluation_examples", "budget_examples", "test_examples", "compute_type")
-NOT_OF_A_ROW = (*GRID, *BUDGET, "measures")
-WITHOUT_POINT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
-PAPERMILL = {  # how lists and mappings are handed to the notebook
-    "tuple_type": " (papermill takes lists with -y, as in -y '{learning_rates: [1e-3]}')",
-    "dict_type": " (papermill takes mappings with -y, as in -y '{task_options: {length: 5}}')",
-}
 
 
 @dataclass(frozen=True)
@@ -76,13 +60,19 @@ class SweepSpec(Recipe):
     task: str
     variant: str = "paper"
     task_options: Options = Field(default={})
-    backbone: str = "tiny-lm"
+    backbone: Annotated[str, About("{}")] = "tiny-lm"
     backbone_options: Options = Field(default={})
-    init: str = "pretrained"
-    trainable: Trainable = "fpt"  # a policy, or parameter groups
-    random_init: Literal[models.RANDOM_INITS] = "matched"  # type: ignore[valid-type]
-    random_gain: Positive = 1.0
-    input_init: Literal[models.INPUT_INITS] = "orthogonal"  # type: ignore[valid-type]
+    init: Annotated[str, About(part="arm")] = "pretrained"
+    trainable: Annotated[Trainable, About(part="arm")] = "fpt"  # a policy, or parameter groups
+    random_init: Annotated[
+        Literal[models.RANDOM_INITS],  # type: ignore[valid-type]
+        About("{} scale", short="{}", part="arm"),
+    ] = "matched"
+    random_gain: Annotated[Positive, About("gain {:g}", short="x{:g}", part="arm")] = 1.0
+    input_init: Annotated[
+        Literal[models.INPUT_INITS],  # type: ignore[valid-type]
+        About("{} input", short="{}-input", part="arm"),
+    ] = "orthogonal"
     # of adapters: without effect, and refused, where the arm has none
     rank: Count = models.Adapters.rank
     alpha: Positive = models.Adapters.alpha
@@ -90,15 +80,17 @@ class SweepSpec(Recipe):
     zero: Zero = models.Adapters.zero
     # folder of a sweep of the same study: its backbone, of the first seed at the best rate, is where all seeds start;
     # input and output layers are new
-    pretrained_by: SweepFolder | None = None
-    measures: Measures = ()
+    pretrained_by: Annotated[SweepFolder | None, About("pretrained by {}", short="by-{}", part="arm")] = None
+    measures: Annotated[Measures, About(part="measured")] = ()
     data_fraction: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the training examples, drawn by the seed
-    shuffle_tokens: Annotated[bool, Field(strict=True)] = False  # by one permutation, the same for all
-    learning_rates: Annotated[Rates, Field(min_length=1)]
-    seeds: Annotated[Seeds, Field(min_length=1)]
+    # by one permutation, the same for all
+    shuffle_tokens: Annotated[bool, Field(strict=True), About("shuffled tokens")] = False
+    learning_rates: Annotated[Rates, Field(min_length=1), About("rates {}", part="grid")]
+    seeds: Annotated[Seeds, Field(min_length=1), About("seeds {}", part="grid")]
     # at most so many further rates at each end of the grid
-    extend: Annotated[int, Field(ge=0, le=10, strict=True, validate_default=True)] = 3
-    threshold: Annotated[float, Field(gt=0, le=1)] | None = None  # accuracy that counts as converged
+    extend: Annotated[int, Field(ge=0, le=10, strict=True, validate_default=True), About(part="grid")] = 3
+    # accuracy that counts as converged
+    threshold: Annotated[Annotated[float, Field(gt=0, le=1)] | None, About(part="reading")] = None
     _means: Resolved = PrivateAttr()
     _differing: dict[str, Any] = PrivateAttr()  # the fields that are not their default, as JSON values
     _hash: str = PrivateAttr()
@@ -149,7 +141,7 @@ class SweepSpec(Recipe):
     def meaning(self, means: Resolved) -> "SweepSpec":
         """The spec, which knows from now on what its names mean: its hash is that of the files as they are now."""
         self._means = means
-        fields = self.model_dump(mode="json", exclude_defaults=True, exclude=OF_THE_STUDY)
+        fields = self.model_dump(mode="json", exclude_defaults=True, exclude=READING)
         for name, defaults in self.option_defaults.items():
             options = canonical(fields.pop(name, {}), defaults)
             fields |= {name: options} if options else {}
@@ -216,7 +208,7 @@ class SweepSpec(Recipe):
     def identity(self) -> str:
         """What is trained, whatever the grid, the seeds, the budget and the evaluations: two sweeps with one identity
         are the same row of a table on the same task."""
-        return self.without(*NOT_OF_A_ROW)
+        return self.without(*NOT_TRAINED)
 
     @property
     def folder_name(self) -> str:
@@ -225,7 +217,7 @@ class SweepSpec(Recipe):
 
     def resolved(self) -> dict[str, Any]:
         """Every field as plain JSON values, without those that are the study's and change no run."""
-        fields = self.model_dump(mode="json", exclude=OF_THE_STUDY)
+        fields = self.model_dump(mode="json", exclude=READING)
         recipe = {name: fields.pop(name) for name in Recipe.model_fields}
         return fields | recipe  # what is learned first, then how
 
@@ -237,6 +229,16 @@ class SweepSpec(Recipe):
 
 
 FIELDS = ["arm", *SweepSpec.model_fields]
+ABOUT = about(SweepSpec)
+
+
+def fields_of(*parts: str) -> set[str]:
+    """The fields that declare to be of these parts."""
+    return {name for name, about in ABOUT.items() if about.part in parts}
+
+
+READING, HOW_LONG = fields_of("reading"), fields_of("grid", "budget")
+NOT_TRAINED = HOW_LONG | fields_of("measured")  # sweeps that differ in these alone train the same
 
 
 def resolve(
@@ -319,65 +321,3 @@ def _options_placed(fields: Mapping[str, Any], source: str) -> dict[str, Any]:
             raise SpecError(f"{home} = {given!r}: must be a mapping{f' ({source})' if source else ''}")
         found[home] = {**given, name: fields[name]}
     return found
-
-
-def parameters_to_spec(names: Mapping[str, Any]) -> SweepSpec:
-    """The spec in a notebook's parameters, `names` being its globals() right after the parameters cell.
-
-    Reading the globals is what catches a misspelt parameter: papermill only warns of one, then defines it. In a
-    kernel only what its cells assign counts: start-up files of IPython may define anything.
-    """
-    plain = (bool, int, float, str, list, tuple, dict)
-    by_cells = _assigned(names, before="parameters_to_spec")
-    fields = {
-        name: value
-        for name, value in names.items()
-        if not name.startswith("_") and name not in ("In", "Out", "folder")
-        if name in by_cells or not by_cells
-        if name in FIELDS or value is None or isinstance(value, plain)
-    }
-    return resolve(fields, "notebook parameters", PAPERMILL)
-
-
-def _assigned(names: Mapping[str, Any], before: str) -> set[str]:
-    """The names that the executed cells of a notebook assign before the first that makes this call: a notebook that is
-    used has run cells again, and those below."""
-    cells = takewhile(lambda cell: f"{before}(" not in cell, names.get("In") or [])
-    nodes = (node for cell in cells for node in _nodes(cell))
-    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-
-
-def _nodes(cell: str) -> Iterable[ast.AST]:
-    try:
-        return ast.walk(ast.parse(cell))
-    except SyntaxError:  # it never ran
-        return ()
-
-
-def check_parameters(names: dict[str, Any], /, **declared: Any) -> None:
-    """SpecError for a parameter that a notebook does not declare, and for a value that its type does not allow.
-
-    `names` are the globals() right after the parameters cell; `declared` the types of its parameters. Where one holds
-    floats, numbers such as 1e-3 that papermill took for text become numbers there, as `parameters_to_spec` reads them.
-    """
-    # without a history of cells it is a plain program, or nbval
-    wanted = sorted(_assigned(names, before="check_parameters")) or declared
-    given = {name: names[name] for name in wanted if name in names}
-    for name in given:
-        check_known("parameter", name, declared, "notebook parameters")
-    floats = [name for name in given if float in (declared[name], *get_args(declared[name]))]
-    given |= {name: _as_number(given[name]) for name in floats}
-    fields: dict[str, Any] = {name: (kind, ...) for name, kind in declared.items()}
-    try:
-        create_model("Parameters", __config__=ConfigDict(strict=True), **fields)(**given)
-    except ValidationError as error:
-        findings = [f"{explained(found)} (notebook parameters)" for found in error.errors(include_url=False)]
-        raise SpecError("\n".join(dict.fromkeys(findings))) from None
-    names.update({name: given[name] for name in floats})
-
-
-def _as_number(value: Any) -> Any:
-    """YAML 1.1, in which papermill takes parameters, has a point in every float: to it 1e-3 is text."""
-    if isinstance(value, list):
-        return [_as_number(each) for each in value]
-    return float(value) if isinstance(value, str) and WITHOUT_POINT.fullmatch(value) else value

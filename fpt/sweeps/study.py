@@ -14,7 +14,7 @@ from typing import Any
 
 from fpt import models
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers import paper_of, papers
+from fpt.papers import paper_of
 from fpt.papers.schema import PaperTable
 from fpt.sweeps.fields import canonical
 from fpt.sweeps.rows import Planned, Served, meant
@@ -38,11 +38,14 @@ class Study:
     file: StudyFile = field(default_factory=StudyFile, repr=False)
 
     @cached_property
-    def tables(self) -> dict[str, PaperTable]:
-        """The tables of any paper of which its sweeps serve a row."""
-        return {
-            name: table for paper in papers().values() for name, table in paper.tables.items() if self.planned(table)
-        }
+    def rows(self) -> tuple[Planned, ...]:
+        """The rows of any paper's tables that its sweeps serve, on every task on which they do: what is planned, and,
+        for what is published, what runs/rows.csv lists."""
+        return tuple(Served(self.file, self.sweeps).rows())
+
+    def planned(self, table: PaperTable) -> list[Planned]:
+        """Its rows of one table."""
+        return [row for row in self.rows if row.table == table.id]
 
     def serving(self, only: str | None) -> tuple[SweepSpec, ...]:
         """The sweeps that serve the table or figure `only`, or those with such a name (`*`: any characters), or all of
@@ -54,19 +57,12 @@ class Study:
             return self.sweeps
         wanted = set(fnmatch.filter([spec.folder_name for spec in self.sweeps], only))
         if not wanted:
+            tables = dict.fromkeys(row.table for row in self.rows)
             names = (spec.folder_name for spec in self.sweeps)
-            check_known("table, or name of sweeps,", only, [*self.tables, *names], study_label(self.folder))
-            wanted = {planned.spec.folder_name for planned in self.planned(self.tables[only])}
+            check_known("table, or name of sweeps,", only, [*tables, *names], study_label(self.folder))
+            wanted = {row.spec.folder_name for row in self.rows if row.table == only}
         wanted |= {spec.pretrained_by for spec in self.sweeps if spec.folder_name in wanted and spec.pretrained_by}
         return tuple(spec for spec in self.sweeps if spec.folder_name in wanted)
-
-    @cached_property
-    def _served(self) -> Served:
-        return Served(self.file, self.sweeps)
-
-    def planned(self, table: PaperTable) -> list[Planned]:
-        """The rows of any paper's table that its sweeps serve, on every task on which they do."""
-        return list(self._served.rows(table))
 
 
 def load_study(folder: Path | str) -> Study:
@@ -254,17 +250,16 @@ def _refuse_unequal_budgets(study: Study, label: str) -> None:
     data: dict[tuple[str, ...], set[int]] = {}
     for spec in study.sweeps:
         data.setdefault(_data_of(spec), set()).add(spec.steps)
-    if all(len(steps) == 1 for steps in data.values()):
+    if all(len(steps) == 1 for steps in data.values()):  # then no table need be looked at
         return
-    for table in study.tables.values():
-        first: dict[tuple[str, ...], SweepSpec] = {}
-        for spec in [planned.spec for planned in study.planned(table)]:
-            other = first.setdefault(_data_of(spec), spec)
-            if other.steps != spec.steps:
-                raise SpecError(
-                    f"steps: {table.id} compares {title(other)} after {other.steps:,} steps with {title(spec)} after "
-                    f"{spec.steps:,}; give both the same steps, or put them into two studies ({label})"
-                )
+    first: dict[tuple[str, ...], SweepSpec] = {}
+    for row in study.rows:
+        spec, other = row.spec, first.setdefault((row.table, *_data_of(row.spec)), row.spec)
+        if other.steps != spec.steps:
+            raise SpecError(
+                f"steps: {row.table} compares {title(other)} after {other.steps:,} steps with {title(spec)} after "
+                f"{spec.steps:,}; give both the same steps, or put them into two studies ({label})"
+            )
 
 
 def _data_of(spec: SweepSpec) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The file study.yaml: its shape, and every name in it checked before anything is made of it."""
 
+import itertools
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,16 +11,14 @@ from pydantic import BaseModel, BeforeValidator
 from fpt import models, tasks
 from fpt.documents import read_model
 from fpt.errors import SpecError, check_known
-from fpt.files import NAME as NAME
 from fpt.files import STUDY_FILE
 from fpt.papers import claim, paper_of, papers
 from fpt.papers.schema import Paper
-from fpt.sweeps.spec import FIELDS
+from fpt.sweeps.spec import FIELDS, SweepSpec
 
-FILE = STUDY_FILE
 Fields = dict[str, Any]
-NAMES = ("task", "variant", "backbone", "arm", "init", "keep_as", "pretrained_by")  # fields that hold text
-
+TEXTS = {name for name, field in SweepSpec.model_fields.items() if field.annotation is str}
+TEXTS |= {"arm", "keep_as", "pretrained_by"}
 OF_A_ROW = {"task", "backbone", "arm", "init", "trainable"}  # fields that say what a row of a table is
 
 
@@ -54,37 +53,32 @@ class StudyFile(BaseModel, frozen=True, extra="forbid"):
 
 def study_label(folder: Path) -> str:
     """The study file as its users know it: runs/<study>/study.yaml."""
-    return "/".join([*folder.parts[-2:], FILE])
+    return "/".join([*folder.parts[-2:], STUDY_FILE])
 
 
 def read_study(folder: Path, label: str) -> StudyFile:
     """The document, with every name in it checked. Raises SpecError."""
-    file, _ = read_model(StudyFile, folder / FILE, label)
+    file, _ = read_model(StudyFile, folder / STUDY_FILE, label)
     for name in file.asks:
         claim(name, f"asks of {label}")
     _check_verbatim(file, label)
-    places: dict[str, Mapping[str, Any]] = {f"defaults of {label}": file.defaults}
-    places |= {f"tasks of {label}, {task}": fields for task, fields in file.tasks.items()}
-    places |= {f"{label}, sweep {number}": entry for number, entry in enumerate(file.sweeps, 1)}
-    places |= {
-        f"stands_for of {label}, {name}": given for name, given in file.stands_for.items() if isinstance(given, dict)
-    }
-    places |= _of_paper(paper_of(file.paper, label)) if file.paper else {}
-    options = [
-        name for table in (tasks.known(), models.BACKBONES) for entry in table.values() for name in entry.options
-    ]
-    known = [*FIELDS, "keep_as", *dict.fromkeys(options)]
-    for place, fields in places.items():
-        for name, value in fields.items():
-            check_known("study field", name, known, place)
-            _check_text(name, value, place)
+    _check_fields(_of_study(file, label) | (_of_paper(paper_of(file.paper, label)) if file.paper else {}))
     _check_stand_ins(file, label)
     _check_left_out(file, label)
     return file
 
 
+def _of_study(file: StudyFile, label: str) -> dict[str, Fields]:
+    """Everything in a study that becomes fields of a sweep, by where it stands."""
+    places = {f"defaults of {label}": file.defaults}
+    places |= {f"tasks of {label}, {task}": fields for task, fields in file.tasks.items()}
+    places |= {f"{label}, sweep {number}": entry for number, entry in enumerate(file.sweeps, 1)}
+    stand_ins = {name: given for name, given in file.stands_for.items() if isinstance(given, dict)}
+    return places | {f"stands_for of {label}, {name}": given for name, given in stand_ins.items()}
+
+
 def _of_paper(paper: Paper) -> dict[str, Fields]:
-    """Everything in a paper that becomes fields of a sweep."""
+    """The same of a paper."""
     source = paper.source
     places = {f"defaults of {source}": paper.defaults}
     places |= {f"{source}, task {task}": fields for task, fields in paper.tasks.items()}
@@ -97,10 +91,20 @@ def _of_paper(paper: Paper) -> dict[str, Fields]:
     }
 
 
+def _check_fields(places: Mapping[str, Fields]) -> None:
+    """SpecError for a field that no sweep, task or backbone has, and for a name that is no text."""
+    options = [entry.options for table in (tasks.known(), models.BACKBONES) for entry in table.values()]
+    known = dict.fromkeys([*FIELDS, "keep_as", *itertools.chain.from_iterable(options)])
+    for place, fields in places.items():
+        for name, value in fields.items():
+            check_known("study field", name, known, place)
+            _check_text(name, value, place)
+
+
 def _check_text(name: str, value: Any, place: str) -> None:
     """SpecError where a name, or a list of names, is something else."""
     items = value if isinstance(value, list) else [value]
-    if name in NAMES and not all(item is None or isinstance(item, str) for item in items):
+    if name in TEXTS and not all(item is None or isinstance(item, str) for item in items):
         raise SpecError(f"{name} = {value!r}: must be text ({place})")
     named = isinstance(value, list) and all(isinstance(item, str) for item in items)
     if name == "measures" and value is not None and not named:

@@ -7,32 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from fpt import models
-from fpt.sweeps.spec import BUDGET, GRID, OF_THE_STUDY, SweepSpec
+from fpt.sweeps.spec import ABOUT, HOW_LONG, SweepSpec, fields_of
+from fpt.training.recipe import About
 
 SHORT = {name: models.ARMS[name].letters for name in models.FOUR}
-HOW_LONG = {*GRID, *BUDGET}  # tells sweeps apart only where nothing else does
-IN_FULL = (  # the fields of a title, in its order
-    "variant", "backbone", "random_init", "random_gain", "input_init", *models.ADAPTERS, "pretrained_by",
-    "data_fraction", "shuffle_tokens", "batch_size", "warmup", "schedule", "steps", "head_rate", "weight_decay",
-    "clip", "report", "solver", "probe", "dropout", "compute_type",
-)  # fmt: skip
-# Fields that the short name of an arm says itself, and how
-IN_LABEL = {"random_init": "{}", "random_gain": "x{:g}", "input_init": "{}-input", "pretrained_by": "by-{}"}
-OF_THE_ARM = {"task", "solver", "init", "trainable", *IN_LABEL}
-WORDS = {
-    "backbone": "{}", "compute_type": "{}", "shuffle_tokens": "shuffled tokens", "warmup": "warm-up {:g}",
-    "schedule": "{} schedule", "head_rate": "head rate {:g}", "weight_decay": "weight decay {:g}",
-    "learning_rates": "rates {}", "seeds": "seeds {}", "clip": "clip {:g}",
-    "report": "results of the {} step",
-    "solver": "{} regression",
-    "probe": "strength {:g}",
-}  # fmt: skip
-FULLY = {  # where a title says more, or otherwise
-    "random_init": "{}", "random_gain": "gain {:g}", "input_init": "{} input", "pretrained_by": "pretrained by {}",
-    "steps": "{:,} steps", "dropout": "dropout {:g}", "backbone": "{}",
-}  # fmt: skip
-
-IN_LEGEND = {name: how for name, how in FULLY.items() if name != "backbone"} | {"random_init": "{} scale"}
+NAMED_BY_ARM = [name for name, about in ABOUT.items() if about.part == "arm" and about.short]
 Fields = Mapping[str, Any]  # of a sweep, by name, as JSON values
 Key = TypeVar("Key")
 
@@ -45,7 +24,7 @@ def words(spec: SweepSpec, apart_from: Iterable[SweepSpec] | None = None) -> dic
     """By field: task, arm, and every other that is not its default; or, apart from other sweeps, the arm in short, and
     every field in which the sweeps on its task differ and that is not its default."""
     if apart_from is not None:
-        return _apart([spec, *apart_from])[spec.folder_name]
+        return _in_short([spec, *apart_from])[spec.folder_name]
     return {"task": with_options(spec.task, spec.task_options), "arm": spec.arm, **_in_full(spec)}
 
 
@@ -59,7 +38,7 @@ def labels(specs: Iterable[SweepSpec]) -> dict[str, str]:
     tells it apart from them, as FP (layers 2, warm-up 0.1)."""
     specs = list(specs)
     names = {}
-    for folder, said in _apart(specs).items():
+    for folder, said in _in_short(specs).items():
         arm, *rest = said.values()
         names[folder] = arm + (f" ({', '.join(rest)})" if rest else "")
     alike = Counter((spec.task, names[spec.folder_name]) for spec in specs)
@@ -72,9 +51,9 @@ def labels(specs: Iterable[SweepSpec]) -> dict[str, str]:
 def legends(sweeps: Sequence[Fields]) -> list[tuple[str, list[str]]]:
     """For each sweep, by its fields as a record has them: its arm in words, and what tells it apart from the others of
     its task, in words too, as ("frozen random weights", ["2 layers", "warm-up 0.1"])."""
-    found = apart(dict(enumerate(sweeps)))
+    differing = _differing(dict(enumerate(sweeps)))
     return [
-        (_arm_in_words(fields), [_in_legend(name, value) for name, value in found[number].items()])
+        (_arm_in_words(fields), [_in_legend(name, value) for name, value in differing[number].items()])
         for number, fields in enumerate(sweeps)
     ]
 
@@ -84,50 +63,59 @@ def with_options(name: str, options: Mapping[str, Any]) -> str:
     return f"{name} ({', '.join(f'{key} {value}' for key, value in options.items())})" if options else name
 
 
-def in_words(name: str, value: Any, how: Mapping[str, str] = {}) -> str:
-    """A field, or an option, that is not its default."""
-    if name == "data_fraction":
-        return f"{100 * value:g}% of the data"
-    if (name, value) in (("clip", None), ("backbone", "none")) and name not in how:
-        return {"clip": "no clipping", "backbone": "no backbone"}[name]
-    said = ", ".join(f"{each:g}" for each in value) if isinstance(value, list) else value
-    return how.get(name, WORDS.get(name, f"{name.replace('_', ' ')} {{}}")).format(said)
-
-
-def _in_legend(name: str, value: Any) -> str:
-    """As `in_words`, for readers who do not know the fields: 2 layers, not layers 2."""
-    if name == "layers":
-        return f"{value} layer{'s' * (value != 1)}"
-    if name == "backbone" and value != "none":
-        return models.AS_PRINTED.get(value, str(value))
-    if value is True:
-        return name.replace("_", " ")
-    if isinstance(value, float) and name not in IN_LEGEND | WORDS:
-        return f"{name.replace('_', ' ')} {value:g}"
-    return in_words(name, value, IN_LEGEND).replace("_", " ")
-
-
 def arm_of(fields: Fields) -> models.Treatment:
     """What the arm of a sweep is called and drawn by; a probe is an arm of its own."""
     return models.PROBE if fields.get("solver") == "logistic" else models.arm(fields["arm"])
 
 
+# --- one field
+
+
+def _said(name: str, value: Any, short: bool = False) -> str:
+    """A field, or an option, that is not its default: as a title says it, or in short as the name of an arm does."""
+    if name == "data_fraction":
+        return f"{100 * value:g}% of the data"
+    if (name, value) in (("clip", None), ("backbone", "none")):
+        return {"clip": "no clipping", "backbone": "no backbone"}[name]
+    if isinstance(value, list):
+        value = ", ".join(f"{each:g}" for each in value)
+    about, number = ABOUT.get(name, About()), "{:g}" if isinstance(value, float) and not short else "{}"
+    return ((short and about.short) or about.said or f"{name.replace('_', ' ')} {number}").format(value)
+
+
+def _in_legend(name: str, value: Any) -> str:
+    """As `_said`, for readers who do not know the fields: 2 layers, not layers 2."""
+    if name == "layers":
+        return f"{value} layer{'s' * (value != 1)}"
+    if name == "backbone" and value in models.AS_PRINTED:
+        return models.AS_PRINTED[value]
+    if value is True and name not in ABOUT:  # an option of a model
+        return name.replace("_", " ")
+    return _said(name, value).replace("_", " ")
+
+
+# --- an arm
+
+
 def _label(fields: Fields) -> str:
     first = ["probe-first"] if fields.get("probe") is not None else []
-    own = [in_words(name, value, IN_LABEL) for name, value in _not_default(fields, IN_LABEL).items()]
+    own = [_said(name, value, short=True) for name, value in _not_default(fields, NAMED_BY_ARM).items()]
     return " ".join([arm_of(fields).letters, *first, *own])
 
 
 def _arm_in_words(fields: Fields) -> str:
     """As _label, in words: frozen random weights, fixed scale."""
     first = ["from the probe"] if fields.get("probe") is not None else []
-    own = [_in_legend(name, value) for name, value in _not_default(fields, IN_LABEL).items()]
+    own = [_in_legend(name, value) for name, value in _not_default(fields, NAMED_BY_ARM).items()]
     return ", ".join([arm_of(fields).label, *first, *own])
+
+
+# --- a sweep, in full and beside others
 
 
 def _recorded(spec: SweepSpec) -> Fields:
     """The fields of a spec as its record will have them."""
-    return {**spec.model_dump(mode="json"), "arm": spec.arm}
+    return {**spec.resolved(), "arm": spec.arm}
 
 
 def _not_default(fields: Fields, names: Iterable[str]) -> dict[str, Any]:
@@ -141,21 +129,19 @@ def _not_default(fields: Fields, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _in_full(spec: SweepSpec) -> dict[str, str]:
-    """In the order of IN_FULL. A number type is named where it is no plain one; steps along a schedule, where a run of
-    other steps is another recipe, and not the beginning of this one."""
-    found: dict[str, Any] = _not_default(_recorded(spec), IN_FULL)
-    if spec.backbone_options or "backbone" in found:
+    """What a title says after task and arm. Of the budget it names a number type that is no plain one, and the steps
+    along a schedule, where a run of other steps is another recipe, and not the beginning of this one."""
+    left_out = {"task", "task_options", "init", "trainable", *HOW_LONG, *fields_of("measured")}
+    left_out -= {"compute_type"} if spec.compute_type == "bfloat16" else set()
+    found = _not_default(fields := spec.resolved(), (name for name in fields if name not in left_out))
+    if found.pop("backbone_options", {}):
         found["backbone"] = with_options(spec.backbone, spec.backbone_options)
-    if spec.schedule == "constant":
-        found.pop("steps", None)
-    else:
+    if spec.schedule != "constant":
         found["steps"] = spec.steps
-    if spec.compute_type != "bfloat16":
-        found.pop("compute_type", None)
-    return {name: in_words(name, found[name], FULLY) for name in IN_FULL if name in found}
+    return {name: _said(name, found[name]) for name in fields if name in found}
 
 
-def apart(sweeps: Mapping[Key, Fields]) -> dict[Key, dict[str, Any]]:
+def _differing(sweeps: Mapping[Key, Fields]) -> dict[Key, dict[str, Any]]:
     """By key, of sweeps by their fields as records have them: the fields and options, with their values, in which the
     sweeps on a task differ and that are not their default; those of how long it is trained where nothing else differs.
     What the short name of an arm says is not among them."""
@@ -168,12 +154,15 @@ def apart(sweeps: Mapping[Key, Fields]) -> dict[Key, dict[str, Any]]:
     return found
 
 
-def _apart(specs: Iterable[SweepSpec]) -> dict[str, dict[str, str]]:
+def _in_short(specs: Iterable[SweepSpec]) -> dict[str, dict[str, str]]:
     """By folder name, the arm in short, and the fields in words that tell a sweep apart."""
     sweeps = {spec.folder_name: _recorded(spec) for spec in specs}
     return {
-        folder: {"arm": _label(sweeps[folder]), **{name: in_words(name, value) for name, value in differ.items()}}
-        for folder, differ in apart(sweeps).items()
+        folder: {
+            "arm": _label(sweeps[folder]),
+            **{name: _said(name, value, short=True) for name, value in differ.items()},
+        }
+        for folder, differ in _differing(sweeps).items()
     }
 
 
@@ -197,8 +186,8 @@ def _add_differing(
 
 def _told(fields: Fields) -> dict[str, Any]:
     """Every field and option that is not its default and that the short name of the arm does not say."""
-    names = (name for name in SweepSpec.model_fields if name not in {*OF_THE_ARM, *OF_THE_STUDY, "measures"})
-    found = _not_default(fields, names)
+    unsaid = fields_of("arm", "measured", "reading")
+    found = _not_default(fields, (name for name in SweepSpec.model_fields if name not in unsaid))
     for name in ("backbone_options", "task_options"):
         found |= found.pop(name, {})
     return found

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,32 @@ from fpt.documents import explained
 from fpt.errors import SpecError, check_known
 
 Count = Annotated[int, Field(ge=1, lt=2**31, strict=True)]  # strict: True and 8.0 are no counts
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True)
+class About:
+    """What else a field of a sweep declares, beside its type and its default: how its value is said in words, and what
+    it is a part of. Titles, names of arms, hashes and rows of tables follow from it (fpt.sweeps).
+
+    `said` is how a title and a legend say a value that is not the default; without it they say the name and the value.
+    `short` is how the name of an arm says it, where that is shorter.
+    """
+
+    said: str = ""
+    short: str = ""
+    # arm: the name of an arm says it already. grid: which rates and seeds. budget: how long, and on how many examples.
+    # measured: what else than accuracies. reading: how results are read, which changes no run. Without a part it is
+    # what is trained, and how.
+    part: Literal["arm", "grid", "budget", "measured", "reading", ""] = ""
+
+
+def about(model: type[BaseModel]) -> dict[str, About]:
+    """What every field of a recipe, or of a sweep, declares of itself."""
+    return {
+        name: next((each for each in field.metadata if isinstance(each, About)), About())
+        for name, field in model.model_fields.items()
+    }
 
 
 # What a sweep can be asked for besides accuracies; fpt/training/measures.py says what each is.
@@ -65,28 +92,31 @@ class Recipe(BaseModel):
 
     # how what trains is found: step by step; or, of an output layer alone, at once: a probe, which is multinomial
     # logistic regression on standardised features. Its rates are strengths, scikit-learn's C, and it makes one step
-    solver: Literal["adamw", "logistic"] = "adamw"
+    solver: Annotated[Literal["adamw", "logistic"], About("{} regression", part="arm")] = "adamw"
     # strength of the probe from which the output layer starts; None: it starts from small random numbers
-    probe: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    steps: Count = 1000  # gradient steps
+    probe: Annotated[Positive | None, About("strength {:g}")] = None
+    steps: Annotated[Count, About("{:,} steps", short="steps {}", part="budget")] = 1000  # gradient steps
     batch_size: Count = 8  # Rothermel et al. 2021, section 3
-    clip: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = 1.0  # global gradient norm of one run; None: off
-    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of the steps over which the rate rises linearly
+    clip: Annotated[Positive | None, About("clip {:g}")] = 1.0  # global gradient norm of one run; None: off
+    # share of the steps over which the rate rises linearly
+    warmup: Annotated[float, Field(ge=0, lt=1), About("warm-up {:g}")] = 0.0
     # constant, or along half a cosine to a tenth of the rate at the last step, from the end of the warm-up on
-    schedule: Literal["constant", "cosine"] = "constant"
+    schedule: Annotated[Literal["constant", "cosine"], About("{} schedule")] = "constant"
     # of the input and output layers, whatever that of the rest is; warm-up and schedule multiply both. None: the same
-    head_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    head_rate: Annotated[Positive | None, About("head rate {:g}")] = None
+    weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False), About("weight decay {:g}")] = 0.0
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    evaluations: Count = 20  # even in the logarithm of the step; the budgets come on top
+    evaluations: Annotated[Count, About(part="budget")] = 20  # even in the logarithm of the step; budgets come on top
     # whose parameters are a run's result: the best on validation so far, or the last that were finite
-    report: Literal["best", "last"] = "best"
+    report: Annotated[Literal["best", "last"], About("results of the {} step")] = "best"
     # Sizes of the samples that the seed draws; None: all examples.
-    evaluation_examples: Count | None = None  # of the validation set, at every evaluation
-    budget_examples: Count | None = None  # of the test set at every budget but the last, of the training set at all
-    test_examples: Count | None = None  # of the test set at the last budget
+    # of the validation set, at every evaluation
+    evaluation_examples: Annotated[Count | None, About(part="budget")] = None
+    # of the test set at every budget but the last, of the training set at all
+    budget_examples: Annotated[Count | None, About(part="budget")] = None
+    test_examples: Annotated[Count | None, About(part="budget")] = None  # of the test set at the last budget
     # of products with attention and feed-forward matrices
-    compute_type: Literal["auto", "float32", "bfloat16"] = "auto"
+    compute_type: Annotated[Literal["auto", "float32", "bfloat16"], About("{}", part="budget")] = "auto"
 
     @field_validator("*", mode="before")
     @classmethod

@@ -4,51 +4,37 @@ import json
 import os
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import refusal
 import small_studies
 import synthetic
 
 from fpt.errors import DataError
-from fpt.files import sha256, write_json
+from fpt.files import write_json
 from fpt.results import load_runs
 from fpt.sweeps import ledger, load_study
 from fpt.sweeps.publish import publish
+from fpt.sweeps.record import SEAL
 
 STUDY = small_studies.PLAIN.replace("extend: 0", "extend: 1")
 COMMANDS = ("plan", "status", "report", "publish", "run")
-GRID = [1e-3, 1e-2]
 MISSING = object()
+EARLIER = {SEAL: MISSING}  # a record of a version that did not write the SHA-256 of what it says
 RECORDS = {  # what result.json says, and what the refusal must name
-    "no grid": ({"grid": MISSING}, ("grid", "missing")),
-    "a rate as text": ({"grid": ["fast", 1e-2]}, ("grid", "fast")),
-    "a grid that lacks a rate of the study": ({"grid": [1e-3]}, ("grid", "[0.001]")),
-    "a grid out of order": ({"grid": GRID[::-1]}, ("grid", "ascending")),
-    "a rate that was never trained": ({"grid": [*GRID, 0.1]}, ("fleets",)),
-    "the same, and fleets to match": ({"grid": [*GRID, 0.1], "fleets": [[3, 2]]}, ("runs.parquet", "0.1", "missing")),
-    "a selected rate beside the grid": ({"selected_rate": 2e-3}, ("selected_rate", "0.002")),
-    "another selected rate": ({"selected_rate": 1e-3}, ("selected_rate", "0.001", "0.01")),
-    "choices of other seeds": ({"choices": {"0": 1e-2, "7": 1e-2}}, ("choices", "7", "[0, 1]")),
-    "other choices": ({"choices": {"0": 1e-3, "1": 1e-2}}, ("choices", "0.001")),
-    "another edge": ({"at_edge": False}, ("at_edge", "false", "true")),
-    "other eligible rates": ({"eligible": [1e-2]}, ("eligible", "0.001")),
-    "another spec": ({"spec": {"steps": 4000}}, ("spec.steps", "4000", "3")),
-    "another hash": ({"hash": "00000000"}, ("hash", "00000000")),
-    "no tables": ({"tables": MISSING}, ("tables", "missing")),
-    "a table too few": ({"tables": {"runs": "0" * 64}}, ("tables", "curves")),
+    "other choices": ({"choices": {"0": 1e-3, "1": 1e-2}}, ("result.json", "SHA-256")),
+    "no tables": ({"tables": MISSING}, ("result.json", "SHA-256")),
+    "another spec": ({"spec": {"steps": 4000}}, ("result.json", "SHA-256")),
+    "another SHA-256": ({SEAL: "0" * 64}, ("result.json", "SHA-256")),
+    "no grid": (EARLIER | {"grid": MISSING}, ("grid", "missing")),
+    "a rate as text": (EARLIER | {"grid": ["fast", 1e-2]}, ("grid", "fast")),
+    "no fields of the sweep": (EARLIER | {"spec": {"steps": 4000}}, ("spec.task", "missing")),
+    "another hash": (EARLIER | {"hash": "00000000"}, ("hash", "00000000")),
 }
-# With the checksum of the changed table in the record
-TABLES = {
-    "half of the runs": ("runs", lambda rows: rows.iloc[:2], ("2 runs", "missing")),
-    "doubled runs": ("runs", lambda rows: pd.concat([rows, rows]), ("8 rows", "repeat")),
-    "percent": ("runs", lambda rows: rows.assign(test_accuracy=rows["test_accuracy"] * 100), ("test_accuracy", "1")),
-    "words": ("runs", lambda rows: rows.assign(test_accuracy="good"), ("test_accuracy",)),
-    "no numbers": ("runs", lambda rows: rows.assign(validation_accuracy=float("nan")), ("validation accuracy",)),
-    "no accuracy": ("runs", lambda rows: rows.drop(columns="test_accuracy"), ("test_accuracy",)),
-    "another's": ("runs", lambda rows: rows.assign(sweep="digits.other-00000000"), ("digits.other-00000000",)),
-    "dates of divergence": ("runs", lambda rows: rows.assign(diverged_at="never"), ("diverged_at",)),
-    "a step too few": ("curves", lambda rows: rows[rows["step"] > 1], ("step",)),
+CHOICES = {  # of an earlier version, what its runs do not give: refused where it would be published
+    "another selected rate": ({"selected_rate": 1e-3}, ("selected_rate", "0.001", "0.01")),
+    "other choices": ({"choices": {"0": 1e-3, "1": 1e-2}}, ("choices", "0.001")),
+    "another edge": ({"at_edge": False}, ("at_edge", "False", "True")),
+    "other eligible rates": ({"eligible": [1e-2]}, ("eligible", "0.001")),
 }
 FILES = {
     "a list as the record": ("result.json", lambda _: b"[]", ("result.json",)),
@@ -92,6 +78,14 @@ def test_records(case, folder):
     is_not_believed(folder, named)
 
 
+@pytest.mark.parametrize("case", CHOICES)
+def test_choices(case, folder):
+    fields, named = CHOICES[case]
+    change(folder / ledger.RESULT, **EARLIER, **fields)
+    refusal.refused("publish", "mine", named=(str(folder), *named))
+    assert not (folder.parent / "published").exists()
+
+
 @pytest.mark.parametrize("case", FILES)
 def test_files(case, folder):
     name, damage, named = FILES[case]
@@ -102,35 +96,18 @@ def test_files(case, folder):
     is_not_believed(folder, named, *COMMANDS)
 
 
-@pytest.mark.parametrize("case", TABLES)
-def test_tables(case, folder):
-    name, edit, named = TABLES[case]
-    path = folder / f"{name}.parquet"
-    edit(pd.read_parquet(path)).to_parquet(path, index=False)
-    tables = json.loads((folder / ledger.RESULT).read_text())["tables"]
-    change(folder / ledger.RESULT, tables=tables | {name: sha256(path)})
-    is_not_believed(folder, named)
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_is_published_is_checked_as_well(command, folder):
     ((copy,), _) = publish(load_study(folder.parent))
     change(copy / ledger.RESULT, choices={})
-    message = refusal.refused(command, "mine", named=(str(copy), "choices"))
+    message = refusal.refused(command, "mine", named=(str(copy), "SHA-256"))
     assert "git checkout" in message
 
 
-@pytest.mark.parametrize("what", ["record", "table"])
-def test_nothing_damaged_gets_a_sha256_of_its_own(what, folder):
-    """Of what runs/arms.csv lists nothing but the SHA-256 is checked later, so everything is checked before."""
+def test_nothing_damaged_gets_a_sha256_of_its_own(folder):
+    """Of what runs/arms.csv lists nothing but the SHA-256 is checked later, so what is checked is checked before."""
     ((copy,), _) = publish(load_study(folder.parent))
-    if what == "record":
-        change(copy / ledger.RESULT, choices={})
-    else:
-        path = copy / "runs.parquet"
-        pd.read_parquet(path).iloc[:2].to_parquet(path, index=False)
-        tables = json.loads((copy / ledger.RESULT).read_text())["tables"]
-        change(copy / ledger.RESULT, tables=tables | {"runs": sha256(path)})
+    change(copy / ledger.RESULT, **EARLIER, choices={})
     refusal.refused("publish", "--mapping", named=(str(copy), "git checkout"))
     assert not Path("runs/arms.csv").exists()
 

@@ -131,13 +131,15 @@ MUTANTS = [
     Mutant("sweeps/selection.py", '.where(runs["diverged_at"].isna())', "", SELECTION),
     Mutant(
         "sweeps/spec.py",
-        "exclude_defaults=True, exclude=OF_THE_STUDY)",
-        'exclude_defaults=True, exclude={*OF_THE_STUDY, "extend"})',
+        "exclude_defaults=True, exclude=READING)",
+        'exclude_defaults=True, exclude={*READING, "extend"})',
         "tests/sweeps/test_spec.py",
     ),
     Mutant(
         "sweeps/record.py", "!= recorded:", "is None:", "tests/bad_input/test_results.py tests/results/test_runs.py"
     ),
+    Mutant("sweeps/record.py", "found.get(SEAL) is not None and", "False and", "tests/bad_input/test_results.py"),
+    Mutant("sweeps/record.py", "if result[name] != chosen:", "if False:", "tests/bad_input/test_results.py"),
     Mutant("sweeps/run.py", "added[end] < spec.extend", "added[end] <= spec.extend", RUN),
     Mutant(
         "sweeps/ledger.py",

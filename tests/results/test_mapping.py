@@ -19,7 +19,7 @@ from fpt.results.contrasts import cell_of
 from fpt.results.mapping import write_mapping
 from fpt.results.runs import BEFORE, SPEC, loaded_studies
 from fpt.sweeps import SweepSpec, load_study
-from fpt.sweeps.spec import GRID
+from fpt.sweeps.spec import fields_of
 
 STUDY = "plane-minilm"
 READ = """
@@ -79,7 +79,7 @@ def test_cells_are_those_that_the_study_file_plans(root: Path) -> None:
 
 def test_fields_are_those_of_a_sweep_and_older_records_had_the_defaults() -> None:
     fields = SweepSpec.model_fields
-    assert [*SPEC] == ["arm", *(name for name in fields if name not in (*GRID, "measures"))]
+    assert [*SPEC] == ["arm", *(name for name in fields if name not in fields_of("grid", "measured"))]
     assert all(value == fields[name].default for name, value in BEFORE.items())
     assert BASELINES[:5] == (scores.CHANCE, scores.LINEAR, scores.MAJORITY, scores.COPYING, scores.OPERATOR)
 

@@ -17,7 +17,6 @@ from fpt import files
 from fpt.errors import LockedError, SpecError
 from fpt.sweeps import Study, ledger, results_folder
 from fpt.sweeps.ledger import LOCK, PROGRESS, hold, is_held, sweep_state
-from fpt.sweeps.study_file import FILE
 
 HOLDER = """
 import sys
@@ -136,7 +135,7 @@ def test_results_go_below_the_study_only(
     for link in ("link", "mine/away"):
         (workspace / "runs" / link).symlink_to("/tmp")
     there = tmp_path_factory.mktemp("scratch")
-    (there / FILE).write_text("sweeps: []")
+    (there / files.STUDY_FILE).write_text("sweeps: []")
     (workspace / "runs" / "far").symlink_to(there)
     assert results_folder("runs/far/sweep") == Path("runs/far/sweep")  # a study may be a link
     for folder in (

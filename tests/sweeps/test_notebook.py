@@ -7,7 +7,7 @@ import jupytext
 from stand_in import ROOT, spec
 
 from fpt.sweeps import parameters_to_spec
-from fpt.sweeps.spec import FIELDS, OF_THE_STUDY
+from fpt.sweeps.spec import FIELDS, READING
 from fpt.sweeps.study import load_study
 
 NOTEBOOK = jupytext.read(ROOT / "notebooks" / "sweep.py")
@@ -24,7 +24,7 @@ def defaults() -> dict[str, Any]:
 
 
 def test_every_field_is_a_parameter() -> None:
-    assert set(defaults()) == {*FIELDS, "folder"} - {"init", "trainable"} - OF_THE_STUDY
+    assert set(defaults()) == {*FIELDS, "folder"} - {"init", "trainable"} - READING
     assert set(spec().parameters()) == set(defaults()) - {"folder"}
 
 

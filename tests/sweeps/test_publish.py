@@ -1,6 +1,5 @@
 """What is published, and what is refused."""
 
-import errno
 import json
 from pathlib import Path
 
@@ -55,25 +54,6 @@ def test_what_a_sweep_measured_is_copied_with_it(study: Study) -> None:
     written, _ = publish(Study("mine", study.folder, sweeps))
     copied = [path for path in written if (path / "attention.parquet").is_file()]
     assert [path.name for path in copied] == [measuring.folder_name]
-
-
-@pytest.mark.parametrize("fails", [".part", ".before"])
-def test_what_was_published_stays_where_the_disk_fails(
-    fails: str, study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    published = sorted(publish(study)[0])
-    rename = Path.rename
-
-    def failing(path: Path, target: Path) -> Path:
-        if path.name.endswith(".part") if fails == ".part" else target.name.endswith(fails):
-            raise OSError(errno.EIO, "Input/output error")
-        return rename(path, target)
-
-    monkeypatch.setattr(Path, "rename", failing)
-    with pytest.raises(FptError, match="Input/output error"):
-        publish(study)
-    assert sorted((study.folder / ledger.PUBLISHED).iterdir()) == published
-    assert all(ledger.sweep_state(sweep, study.folder).published for sweep in study.sweeps)
 
 
 def test_an_archive_that_cannot_be_written_is_told(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from fpt.errors import SpecError, WeightsError
 from fpt.files import sha256
 from fpt.sweeps import engines, ledger, run_sweep
 from fpt.sweeps import run as execute
-from fpt.sweeps.run import check_all
+from fpt.sweeps.checks import check_all
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study import load_study
 from fpt.training.fleet import Fleet

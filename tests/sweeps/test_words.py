@@ -1,7 +1,7 @@
 """Names of sweeps: short, and no two of a study on one task alike. Those of the repository: test_study.py."""
 
 from fpt.sweeps.spec import resolve
-from fpt.sweeps.words import labels
+from fpt.sweeps.words import labels, legends
 
 
 def named(*fields: dict[str, object]) -> list[str]:
@@ -41,3 +41,15 @@ def test_a_probe_and_what_starts_from_one_are_arms_of_their_own() -> None:
     assert first.startswith("probe")
     assert plain == "LP"
     assert "0.1" in probed
+
+
+def test_legends_are_for_readers_who_do_not_know_the_fields() -> None:
+    plain = {"task": "digits", "arm": "frozen-random"}
+    shuffled = {"random_init": "fixed", "shuffle_tokens": True, "backbone_options": {"layers": 2}}
+    changes = ({}, {"data_fraction": 0.1}, shuffled, {"backbone": "minilm", "dropout": 0.0})
+    assert legends([plain | change for change in changes]) == [
+        ("frozen random weights", []),
+        ("frozen random weights", ["10% of the data"]),
+        ("frozen random weights, fixed scale", ["shuffled tokens", "2 layers"]),
+        ("frozen random weights", ["dropout 0", "MiniLM"]),
+    ]

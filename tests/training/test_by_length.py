@@ -25,7 +25,7 @@ from fpt import files
 from fpt.errors import SpecError, WeightsError
 from fpt.models import tokens
 from fpt.models.weights import packaged
-from fpt.sweeps.run import check_all
+from fpt.sweeps.checks import check_all
 from fpt.sweeps.spec import resolve
 from fpt.tasks.task import Task
 from fpt.training import Recipe, compute, features, memory, train_fleet

@@ -22,13 +22,12 @@ from typing import Any
 import fpt
 from fpt import models, papers, tasks
 from fpt.errors import FptError, SpecError
-from fpt.files import write_atomically
+from fpt.files import STUDY_FILE, write_atomically
 from fpt.models import hub
 from fpt.models.arms import ADAPTER_FILES
 from fpt.sweeps import engines, ledger, record
 from fpt.sweeps.engines import Attempt, Failure, Watch, local
 from fpt.sweeps.spec import SweepSpec, resolve
-from fpt.sweeps.study_file import FILE
 
 TEMPORARY = "fpt-ray-"  # how the name of a workspace on a node begins, in its folder for temporary files
 # What comes back, in the order of writing: the last one says that all are there.
@@ -158,7 +157,7 @@ def _job(spec: SweepSpec, study: Path) -> News:
     (folder / engines.FAILED).unlink(missing_ok=True)
     done = _contents(folder, FILES) if ledger.read_result(folder, spec) else {}
     # the study says what it asks, of papers
-    needed = [path for path in (engines.SOURCE, study / FILE, *Path(papers.OWN).glob("*.yaml")) if path.is_file()]
+    needed = [path for path in (engines.SOURCE, study / STUDY_FILE, *Path(papers.OWN).glob("*.yaml")) if path.is_file()]
     files = {path.as_posix(): path.read_bytes() for path in needed}
     files |= {(folder / name).as_posix(): content for name, content in done.items()}
     job = {"parameters": spec.parameters(), "hash": spec.hash, "version": fpt.__version__}
