@@ -69,7 +69,7 @@ def planned_word(asked_by: Sequence[Claim], case: Case, seeds: int) -> str:
     if seeds < FEW_SEEDS:
         return found
     for claim in asked_by:
-        given = {asked_as(claim, cell.arm.result) for cell in case.rows.values() if cell.arm}
+        given = {asked_as(claim, arm.result) for arm in case.arms.values()}
         if given == {PLANNED}:
             return PLANNED
         if EXPLORATORY not in given:

@@ -15,8 +15,9 @@ from fpt.claims.differences import above_linear, above_printed, accuracy, traini
 from fpt.claims.words import CONSISTENT, READ, SLIP, TOO_CLOSE
 from fpt.errors import check_known
 from fpt.papers.schema import LEVELS, Claim, Rule
+from fpt.results.arm import TUNED
 from fpt.results.baselines import known_scores
-from fpt.results.cells import AT_PAPERS_RATE, TUNED, TableCell
+from fpt.results.cells import AT_PAPERS_RATE, TableCell
 from fpt.results.estimate import TIMES
 from fpt.results.stats import POINT
 
@@ -85,7 +86,6 @@ class Kind:
     together: bool = False  # whether one study has to have all of its contrasts
     at: tuple[str, ...] | None = None  # where rates are read; None: where the rule says
     decide: Callable[[Case], list[Comparison]] | None = None
-    claims: tuple[str, ...] = ()  # that it serves; none: a kind that many share, of `fpt.papers.schema.KINDS`
 
 
 KINDS = {
@@ -98,31 +98,30 @@ KINDS = {
     "rate_ratio": Kind(losses.ratio_of_rates, with_first, "by", "to", at=EVERY_RATE),
     "faster": Kind(pairs=with_first, decide=steps.faster),
     # those that serve a few claims
-    "jump": Kind(accuracy, first_step, together=True, claims=("L-39", "L-42")),
-    "larger_difference": Kind(accuracy, two_differences, claims=("L-54", "L-56", "P-29", "P-33")),
-    "linear": Kind(above_linear, alone, "-margin", "margin", likeness=True, claims=("L-13",)),
-    "above_linear": Kind(above_linear, alone, claims=("P-20", "P-21")),
-    "reaches": Kind(accuracy, alone, "level", claims=("L-06", "L-07", "L-37")),
-    "small_gap": Kind(accuracy, alone, "-inf", "margin", claims=("L-26",)),
-    "underfits": Kind(training_accuracy, less_first, together=True, claims=("L-27", "R-16", "X-03")),
-    "loses_at_papers_rate": Kind(by_rate.lost_at_papers_rate, alone, "by", at=AT_BOTH, claims=("X-04",)),
-    "lower": Kind(losses.test_loss, less_first, together=True, claims=("S-05", "X-15")),
-    "falls_with_steps": Kind(losses.fall_of_ratio, with_first, "1", at=EVERY_RATE, claims=("S-08",)),
-    "ratio_slope": Kind(
-        losses.exponent_in_width, two_by_two, "-0.25", "0.25", likeness=True, at=EVERY_RATE, claims=("S-03",)
-    ),  # nearer to 0, the same at every width, than to one half
-    "same_loss": Kind(decide=losses.same_loss, likeness=True, claims=("S-01", "S-06")),
-    "unstable": Kind(pairs=alone, decide=by_rate.unstable, at=AT_BOTH, claims=("L-08",)),
-    "drop": Kind(pairs=alone, decide=by_rate.drop, at=EVERY_RATE, claims=("L-49", "R-07")),
-    "lower_rate": Kind(pairs=with_first, decide=by_rate.lower_rate, at=EVERY_RATE, claims=("R-08",)),
-    "inverts": Kind(decide=by_rate.inverts, at=EVERY_RATE, claims=("R-04", "R-06")),
-    "inverts_somewhere": Kind(decide=by_rate.inverts_somewhere, at=EVERY_RATE, claims=("R-31",)),
-    "fixed_and_tuned": Kind(decide=by_rate.fixed_and_tuned, at=AT_BOTH, claims=("P-08", "P-09", "X-02")),
-    "orders_differ": Kind(decide=by_rate.orders_differ, at=EVERY_RATE, claims=("R-05",)),
-    "plane": Kind(decide=planes.plane, at=EVERY_RATE, claims=("P-01",)),
-    "crossing": Kind(decide=planes.crossing, claims=("P-02",)),
-    "never_reaches": Kind(decide=steps.never_reaches, claims=("R-12", "R-13")),
-    "attends": Kind(decide=attends, claims=("L-22", "L-23", "L-24")),
+    "jump": Kind(accuracy, first_step, together=True),
+    "larger_difference": Kind(accuracy, two_differences),
+    "linear": Kind(above_linear, alone, "-margin", "margin", likeness=True),
+    "above_linear": Kind(above_linear, alone),
+    "reaches": Kind(accuracy, alone, "level"),
+    "small_gap": Kind(accuracy, alone, "-inf", "margin"),
+    "underfits": Kind(training_accuracy, less_first, together=True),
+    "loses_at_papers_rate": Kind(by_rate.lost_at_papers_rate, alone, "by", at=AT_BOTH),
+    "lower": Kind(losses.test_loss, less_first, together=True),
+    "falls_with_steps": Kind(losses.fall_of_ratio, with_first, "1", at=EVERY_RATE),
+    # nearer to 0, the same at every width, than to one half
+    "ratio_slope": Kind(losses.exponent_in_width, two_by_two, "-0.25", "0.25", likeness=True, at=EVERY_RATE),
+    "same_loss": Kind(decide=losses.same_loss, likeness=True),
+    "unstable": Kind(pairs=alone, decide=by_rate.unstable, at=AT_BOTH),
+    "drop": Kind(pairs=alone, decide=by_rate.drop, at=EVERY_RATE),
+    "lower_rate": Kind(pairs=with_first, decide=by_rate.lower_rate, at=EVERY_RATE),
+    "inverts": Kind(decide=by_rate.inverts, at=EVERY_RATE),
+    "inverts_somewhere": Kind(decide=by_rate.inverts_somewhere, at=EVERY_RATE),
+    "fixed_and_tuned": Kind(decide=by_rate.fixed_and_tuned, at=AT_BOTH),
+    "orders_differ": Kind(decide=by_rate.orders_differ, at=EVERY_RATE),
+    "plane": Kind(decide=planes.plane, at=EVERY_RATE),
+    "crossing": Kind(decide=planes.crossing),
+    "never_reaches": Kind(decide=steps.never_reaches),
+    "attends": Kind(decide=attends),
 }
 
 

@@ -5,15 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fpt.claims.case import Case, Comparison, levels_of
-from fpt.results.cells import TUNED, Cell, TableCell
+from fpt.results.arm import TUNED, Arm
 from fpt.results.difference import Point, paired_difference, total
 from fpt.results.estimate import TIMES, Estimate
 from fpt.results.stats import SIGNIFICANCE, paired
 
 REACHED = 1e-9  # what is equal to the goal has reached it
-
-
-Goal = float | Cell  # what is to be reached: an accuracy, or that of another row at its last budget, by seed
+Goal = float | Arm  # what is to be reached: an accuracy, or that of another arm at its last budget, by seed
 
 
 @dataclass(frozen=True)
@@ -57,32 +55,37 @@ class Reach:
         return f"{steps:,.0f}" if math.isfinite(steps) else f"> {self.steps[-1]:,}"
 
 
-def goal_of(cell: TableCell) -> Goal | None:
-    """The goal of a cell's table: the sweep's threshold, or what the row `until` comes to; None where there is none."""
-    if cell.table.until != "threshold":
-        return cell.goal if cell.goal and not cell.goal.problem else None
-    return cell.arm.threshold if cell.arm else None
+def goal_of(case: Case, row: str) -> Goal | None:
+    """The goal of the table: the threshold of the row's sweep, or what the row `until` comes to; None where there is
+    none."""
+    until = case.any_cell.table.until
+    return case.arms[row].threshold if until == "threshold" else case.arms[until]
 
 
-def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -> Reach:
+def reach(arm: Arm, goal: Goal, at: str | float = TUNED, fine: bool = False) -> Reach:
     """By test accuracy at the budgets, or (`fine`) by the best validation accuracy so far at every evaluation step.
 
     At an end of the grid an accuracy is a lower bound: it does not show that the goal is not reached, and one at which
     the goal is bounded does not show that it is.
     """
+    of_goal = goal if isinstance(goal, float) else (goal.study, goal.sweep)
+    return arm.once(("reach", arm.of, of_goal, at, fine), lambda: _reach(arm, goal, at, fine))
+
+
+def _reach(arm: Arm, goal: Goal, at: str | float, fine: bool) -> Reach:
     last: list[Point] = [] if isinstance(goal, float) else [(goal, at, None)]
     level = goal if isinstance(goal, float) else 0.0
     if fine:
-        by_step = cell.validated(at).T
+        by_step = arm.validated(at).T
         tests = {step: paired(by_step[step], total(last, level)) for step in map(int, by_step.columns)}
     else:
-        tests = {step: paired_difference([(cell, at, step)], last, level) for step in cell.budgets}
-    is_goal = any(each.name == cell.name for each, *_ in last) and not fine
+        tests = {step: paired_difference([(arm, at, step)], last, level) for step in arm.budgets}
+    is_goal = any(each.name == arm.name for each, *_ in last) and not fine
     above = [test.above(-REACHED) for test in tests.values()]
     below = [test.below(-REACHED) for test in tests.values()]
     if is_goal:  # at its last budget a row is where it comes to
         above[-1], below[-1] = 0.0, 1.0
-    ends = [at == TUNED and bool(cell.ends(step)) for step in tests]
+    ends = [at == TUNED and bool(arm.ends(step)) for step in tests]
     bounded = at == TUNED and any(each.at_edge for each, *_ in last) and not is_goal
     there = [1.0 if bounded else max(above[k:]) for k in range(len(tests))]
     short = [1.0 if any(ends[: k + 1]) else max(below[: k + 1]) for k in range(len(tests))]
@@ -95,15 +98,6 @@ def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -
         last=list(tests.values())[-1],
         edges=bounded or any(ends),
     )
-
-
-def _reach_once(cell: TableCell, goal: Goal, at: str | float, fine: bool) -> Reach:
-    """`reach`, which many claims ask of the same rows."""
-    if cell.arm is None:
-        return reach(cell, goal, at, fine)
-    of_goal = goal if isinstance(goal, float) else (goal.study, goal.sweep, goal.name)
-    key = ("reach", cell.table.kind, cell.row, of_goal, at, cell.papers_rate, fine)
-    return cell.arm.once(key, lambda: reach(cell, goal, at, fine))
 
 
 def ratio_of_steps(over: Reach, under: Reach) -> Estimate:
@@ -143,11 +137,11 @@ def faster(case: Case) -> list[Comparison]:
     """
     at, by, to = case.rule.at, max(case.rule.by, 1.0), case.rule.to
     fine, found = math.isfinite(to), dict[str, Reach]()
-    for row, cell in case.rows.items():
-        goal = goal_of(cell)
+    for row, arm in case.arms.items():
+        goal = goal_of(case, row)
         if goal is None:
             return [case.untested("no threshold is set in this study")]
-        found[row] = _reach_once(cell, goal, at, fine)
+        found[row] = reach(arm, goal, case.rows[row].rate(at), fine)
     first, *others = case.rule.rows
     comparisons = []
     for other in others:
@@ -174,21 +168,27 @@ def faster(case: Case) -> list[Comparison]:
 
 def _goal_in_words(case: Case) -> str:
     """The threshold, or the sweep whose last accuracy is to be reached."""
-    goal = goal_of(case.any_cell)
+    goal = goal_of(case, case.rule.rows[0])
     return f"{goal:g}" if isinstance(goal, float) else f"the end of {goal.sweep}" if goal else ""
 
 
 def never_reaches(case: Case) -> list[Comparison]:
     """The first row does not come to the accuracy of the second at the last budget."""
-    first, second = (case.rows[row] for row in case.rule.rows)
-    found = reach(first, second, case.rule.at)
+    (first, second), at = case.rule.rows, case.any_cell.rate(case.rule.at)
+    found = reach(case.arms[first], case.arms[second], at)
     supports, contradicts = (min(1.0, 2 * p[-1]) for p in (found.short, found.there))
-    words = f"{first.label} - {second.label}"
-    in_steps = _by_steps(case, words, {first.row: found}, supports, contradicts)
-    at, sides = case.rule.at, (first.sweep, second.sweep)
-    levels = levels_of([(first, at, None)], [(second, at, None)])
-    limits = -math.inf, 0.0
-    return [replace(in_steps, estimate=found.last, limits=limits, plus=sides[:1], minus=sides[1:], levels=levels)]
+    words = f"{case.label(first)} - {case.label(second)}"
+    in_steps = _by_steps(case, words, {first: found}, supports, contradicts)
+    return [
+        replace(
+            in_steps,
+            estimate=found.last,
+            limits=(-math.inf, 0.0),
+            plus=case.sweeps([first]),
+            minus=case.sweeps([second]),
+            levels=levels_of([(case.arms[first], at, None)], [(case.arms[second], at, None)]),
+        )
+    ]
 
 
 def _by_steps(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -74,16 +74,10 @@ class Arm:
     origin: Origin = "published"
     of: str = "accuracy"
     _known: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
-    problem: ClassVar[str] = ""  # a cell of a paper's table may have no arm; an arm has results
 
     def __repr__(self) -> str:
         grid = f"{len(self.rates)} rates, {len(self.fields['seeds'])} seeds, {self.steps:,} steps"
         return f"Arm({self.name} on {self.task}, {self.study or self.folder}: {grid}, {self.origin})"
-
-    @property
-    def label(self) -> str:
-        """As a caption names it."""
-        return self.name
 
     @property
     def fields(self) -> dict[str, Any]:

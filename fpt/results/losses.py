@@ -10,7 +10,6 @@ import math
 import pandas as pd
 
 from fpt.results.arm import Arm, at_own
-from fpt.results.cells import Cell, arm_of
 from fpt.results.estimate import NATS, Estimate
 from fpt.results.rate_ratio import last_losses
 from fpt.results.stats import paired
@@ -39,19 +38,18 @@ def _tuned(arm: Arm) -> pd.DataFrame:
     return test[chosen].pivot(index="seed", columns="window", values="loss")
 
 
-def lower_loss(first: Cell, other: Cell) -> Estimate:
+def lower_loss(first: Arm, other: Arm) -> Estimate:
     """The loss of the other arm minus that of the first, in nats, paired by seed; positive where the first is better.
 
     All seeds draw their windows from one test part, so the sampling of that part is noise which seeds share: the
     variance, over the windows of a seed, of the difference of the arms, divided by the windows of the part (0 where
     each seed tests windows made for it). No pairs where an arm has no losses.
     """
-    arms = [arm for each in (first, other) if (arm := arm_of(each))]
-    losses = [tuned_losses(arm) for arm in arms]
-    if len(arms) < 2 or any(each.empty for each in losses):
+    losses = [tuned_losses(arm) for arm in (first, other)]
+    if any(each.empty for each in losses):
         return Estimate(unit=NATS)
     apart = losses[1] - losses[0]
-    noise = float(apart.var(axis=1).mean()) / arms[0].sampled_from
-    without = _tuned_without(arms[1]) - _tuned_without(arms[0])
+    noise = float(apart.var(axis=1).mean()) / first.sampled_from
+    without = _tuned_without(other) - _tuned_without(first)
     noise = noise if math.isfinite(noise) else 0.0
     return paired(apart.mean(axis=1, skipna=False), 0.0, noise=noise, without=without, unit=NATS)

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
+from fpt.results.arm import Arm
 from fpt.results.attention import attended, attention_maps
-from fpt.results.cells import Cell
 from fpt.results.contrasts import cell_of
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure
@@ -17,7 +17,7 @@ NEEDED = "#F0E442"  # on blue
 
 
 @plot.drawn
-def attention_figure(cells: Iterable[Cell], words: str) -> plot.Plot:
+def attention_figure(cells: Iterable[Arm], words: str) -> plot.Plot:
     """Mean attention, query x key, one panel per row, on one scale; dots mark what every query needs.
 
     `cells` were measured (`attention.attention_maps`); `words` is the alt text.
@@ -26,7 +26,7 @@ def attention_figure(cells: Iterable[Cell], words: str) -> plot.Plot:
     maps = attention_maps(cells)
     top = max(float(each["weight"].max()) for each in maps.values())
     figure, panels = plot.panels_of(len(maps), 2.9, "")
-    measured = plot.fields_of(cell for cell in cells if cell.label in maps)
+    measured = plot.fields_of(cell for cell in cells if cell.name in maps)
     for axes, name, each in zip(panels, plot.words_of(measured), maps.values(), strict=False):
         look: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": top, "rasterized": True, "cbar": False}
         sns.heatmap(each["weight"].unstack(), ax=axes, **look)

@@ -73,7 +73,7 @@ def test_cells_are_those_that_the_study_file_plans(root: Path) -> None:
     cells = StudyCells(root / "runs/laptop-rothermel2021", "published")
     for table in (table for paper in papers().values() for table in paper.tables.values()):
         planned = cells.study.planned(table)
-        found = [(cell.row, cell.task, cell.stands_for, cell.scale) for cell in cells.cells(table)]
+        found = [(cell.row, cell.arm.task, cell.stands_for, cell.scale) for cell in cells.cells(table)]
         assert found == [(each.row, each.task, each.stands_for, each.scale) for each in planned], table.id
 
 
