@@ -228,6 +228,9 @@ class Arm:
     def right(self, at, budget):
         return pd.DataFrame()
 
+    def diverged(self, at):
+        return 0
+
     def ends(self, budget):
         return {"high"} if budget in self.edges else set()
 

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fpt.claims.case import Case, Comparison, levels_of
+from fpt.claims.case import Case, Comparison
 from fpt.results.arm import TUNED, Arm, same_rate
 from fpt.results.baselines import chance
 from fpt.results.cells import AT_PAPERS_RATE
@@ -45,25 +45,23 @@ def unstable(case: Case) -> list[Comparison]:
     return comparisons
 
 
-def drop(case: Case) -> list[Comparison]:
-    """At the paper's rate minus at the next one of the grid, or at the rate `level`; not tested where an arm cannot
+def drop(case: Case, plus: Sequence[str], minus: Sequence[str] = ()) -> list[Comparison]:
+    """A row at the paper's rate minus at the next one of the grid, or at the rate `level`; not tested where it cannot
     fall so far: it is not as far above chance, or, before the next one, as far below its best already."""
-    comparisons, named = [], case.rule.level
-    for row, arm in case.arms.items():
-        paper = case.rows[row].papers_rate
-        higher = [rate for rate in arm.rates if rate > paper * SLACK]
-        after = higher if named == "" else [rate for rate in arm.rates if same_rate(rate, float(named))]
-        if not after or not same_rate(arm.rates, paper).any():
-            continue
-        limit, lost = case.rule.by * POINT, float(arm.values().mean() - arm.values(paper).mean())
-        over = float(arm.values(paper).mean()) - chance(case.task)  # nan where chance is not known
-        if (fallen := named == "" and lost > limit) or over <= limit:
-            why = f"has lost {lost / POINT:.0f} points" if fallen else f"is {over / POINT:.0f} points over chance"
-            comparisons.append(case.untested(f"{case.label(row)} {why} at {rate_text(paper)}"))
-        else:
-            words = f"{case.label(row)} at {rate_text(paper)} - at {rate_text(min(after))}"
-            comparisons.append(case.contrast([row], [row], at=(paper, min(after)), label=words).within(limit))
-    return comparisons
+    (row,) = plus
+    arm, paper, named = case.arms[row], case.rows[row].papers_rate, case.rule.level
+    higher = [rate for rate in arm.rates if rate > paper * SLACK]
+    after = higher if named == "" else [rate for rate in arm.rates if same_rate(rate, float(named))]
+    if not after or not same_rate(arm.rates, paper).any():
+        return []
+    limit, lost = case.rule.by * POINT, float(arm.values().mean() - arm.values(paper).mean())
+    over = float(arm.values(paper).mean()) - chance(case.task)  # nan where chance is not known
+    if named == "" and lost > limit:
+        return [case.untested(f"{case.label(row)} has lost {lost / POINT:.0f} points at {rate_text(paper)}")]
+    if over <= limit:
+        return [case.untested(f"{case.label(row)} is {over / POINT:.0f} points over chance at {rate_text(paper)}")]
+    label = f"{case.label(row)} at {rate_text(paper)} - at {rate_text(min(after))}"
+    return [case.contrast([row], [row], at=(paper, min(after)), label=label)]
 
 
 def lower_rate(case: Case) -> list[Comparison]:
@@ -176,8 +174,7 @@ def inverts(case: Case) -> list[Comparison]:
         else:
             above, under, limit = second, first, 0.0
         if at_paper or (rate < paper and _some_learned(case, rate)):
-            words = f"{case.label(above)} - {case.label(under)} at {rate_text(rate)}"
-            comparisons.append(case.contrast([above], [under], at=(rate, rate), label=words).within(limit))
+            comparisons.append(_at_one_rate(case, above, under, rate).within(limit))
     return comparisons if len(comparisons) > 1 else []
 
 
@@ -194,22 +191,18 @@ def inverts_somewhere(case: Case) -> list[Comparison]:
     clearest = min(tests, key=lambda rate: tests[rate].above(0))
     supports = min(1.0, 2 * len(tests) * tests[clearest].above(0))
     contradicts = min(1.0, 2 * max(test.below(0) for test in tests.values()))
-    words = f"{case.label(second)} - {case.label(first)} at {rate_text(clearest)}"
-    note = f"the clearest of {len(tests)} lower rates"
-    at = f"{case.label(first)} - {case.label(second)} at {rate_text(paper)}"
-    at_paper = case.contrast([first], [second], at=(paper, paper), label=at).within(-case.margin)
-    at_lower = Comparison(
-        words,
-        tests[clearest],
+    at_lower = replace(
+        _at_one_rate(case, second, first, clearest),
         supports=supports,
         contradicts=contradicts,
-        note=note,
-        at=rate_text(clearest),
-        plus=(two.sweep,),
-        minus=(one.sweep,),
-        levels=levels_of([(two, clearest, None)], [(one, clearest, None)]),
+        note=f"the clearest of {len(tests)} lower rates",
     )
-    return [at_paper, at_lower]
+    return [_at_one_rate(case, first, second, paper).within(-case.margin), at_lower]
+
+
+def _at_one_rate(case: Case, first: str, second: str, rate: float) -> Comparison:
+    label = f"{case.label(first)} - {case.label(second)} at {rate_text(rate)}"
+    return case.contrast([first], [second], at=(rate, rate), label=label)
 
 
 def _some_learned(case: Case, rate: float) -> bool:
@@ -221,14 +214,11 @@ def _has_learned(case: Case, arm: Arm, rate: float) -> bool:
     return bool(arm.values(rate).mean() >= (chance(case.task) + best) / 2)
 
 
-def fixed_and_tuned(case: Case) -> list[Comparison]:
-    """The first row beats the second at the paper's rate, and the second the first where each has its own."""
-    first, second = case.rule.rows
-    sides = ((first, second, AT_PAPERS_RATE, "paper's rate"), (second, first, TUNED, "tuned"))
+def fixed_and_tuned(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list[Comparison]:
+    """The first row minus the second at the paper's rate, and the second minus the first where each has its own."""
+    sides = ((plus, minus, AT_PAPERS_RATE, "paper's rate"), (minus, plus, TUNED, "tuned"))
     return [
-        case.contrast(
-            [above], [under], at=(at, at), label=f"{case.label(above)} - {case.label(under)}, {words}"
-        ).within()
+        case.contrast(above, under, at=(at, at), label=f"{case.label(above[0])} - {case.label(under[0])}, {words}")
         for above, under, at, words in sides
     ]
 

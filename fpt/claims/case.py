@@ -133,17 +133,18 @@ class Case:
         minus: Sequence[str] = (),
         *,
         at: tuple[str | float, str | float] | None = None,
+        budget: int | None = None,
         less: Score = NOTHING,
         score: str = "",
         label: str = "",
     ) -> Comparison:
         """Rows `plus` minus rows `minus` and the score `less`, called `score`, at the rule's rate [or each side at its
-        own]."""
+        own], after the last step [or at a budget]."""
         plus_at, minus_at = at or (self.rule.at, self.rule.at)
         read = [(row, self.rows[row].rate(rate)) for rows, rate in ((plus, plus_at), (minus, minus_at)) for row in rows]
-        points = [(self.arms[row], rate, None) for row, rate in read]
+        points = [(self.arms[row], rate, budget) for row, rate in read]
         sides = points[: len(plus)], points[len(plus) :]
-        ends = [self.label(row) if rate == TUNED and self.arms[row].at_edge else "" for row, rate in read]
+        ends = [self.label(row) if rate == TUNED and self.arms[row].ends(budget) else "" for row, rate in read]
         up, down = (tuple(filter(None, side)) for side in (ends[: len(plus)], ends[len(plus) :]))
         kind = self.any_cell.table.kind
         if kind != "accuracy":  # an edge bounds an accuracy alone
@@ -161,7 +162,8 @@ class Case:
             of=GAP if kind == "gap" else ACCURACY,
             plus=self.sweeps(plus),
             minus=(*self.sweeps(minus), *([score] if score else [])),
-            levels=levels_of(sides[0], sides[1], less.share),
+            levels=_levels(sides[0], sides[1], less.share),
+            budget=budget or 0,
             up=up,
             down=down,
         )
@@ -173,7 +175,7 @@ class Case:
         return " and ".join(dict.fromkeys(words))
 
 
-def levels_of(plus: Sequence[Point], minus: Sequence[Point], less: float = 0.0) -> tuple[float, float]:
+def _levels(plus: Sequence[Point], minus: Sequence[Point], less: float = 0.0) -> tuple[float, float]:
     """The means of both sides over the seeds that they share; not known where a side is a sum of arms."""
     if len(plus) != 1 or len(minus) > 1:
         return UNKNOWN
@@ -209,7 +211,7 @@ def _of_other_data(arms: Mapping[str, Arm]) -> str:
 
 def _collapsed(sides: Sequence[Sequence[Point]], less: float) -> list[str]:
     """How many runs collapsed, and the medians of both sides."""
-    runs = {(arm.name, rate): arm.collapsed(rate) for side in sides for arm, rate, _ in side}
+    runs = {(arm.name, rate): arm.collapsed(rate, budget) for side in sides for arm, rate, budget in side}
     count = sum(int(each.sum()) for each in runs.values())
     medians = [f"{100 * np.nanmedian(values):.1f}" for values in (total(sides[0]), total(sides[1], less)) if count]
     return [f"{count} collapsed runs, medians {' and '.join(medians)}"] if count else []

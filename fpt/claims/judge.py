@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from fpt.claims import words
-from fpt.claims.arithmetic import computed
-from fpt.claims.asked import EXPLORATORY, LABELS, of_contrast, planned_word
+from fpt.claims.arithmetic import is_computed, without_runs
+from fpt.claims.asked import EXPLORATORY, HOW_PLANNED, of_contrast, planned_word
 from fpt.claims.case import Case, Comparison, backbone_of, cases_of, pairs_not_run
-from fpt.claims.rules import EVERY_RATE, baseline_verdict, comparisons_of, contrasts_of, is_likeness, rates_of
+from fpt.claims.rules import EVERY_RATE, comparisons_of, contrasts_of, is_likeness, rates_of
 from fpt.claims.verdicts import COLUMNS, DECADES, FLOORED, NUMBERS, ROBUSTNESS, SPEAKS
 from fpt.papers import claims, findings, papers, rules_of
 from fpt.papers.schema import Claim, Finding, Quantifier, Rule
@@ -43,7 +43,6 @@ PLAIN = {  # what a recipe and its data are where nothing is said of them
     )},
     "data_fraction": 1.0, "shuffle_tokens": False,
 }  # fmt: skip
-ODDITY = "O-"  # claims of ours that a printed number is a slip
 EMPTY: dict[str, Any] = dict.fromkeys(COLUMNS, "") | dict.fromkeys(NUMBERS, math.nan)
 
 Question = Claim | Finding
@@ -80,7 +79,8 @@ def judged(studies: Sequence[StudyCells], questions: Sequence[Question], alone: 
     rows = []
     for question in questions:
         if known := without_runs(question):
-            rows.append(EMPTY | named(question) | known)
+            word, note = known
+            rows.append(EMPTY | named(question) | {"word": word, "note": note})
             continue
         evidence, not_run = list[Evidence](), list[NotRun]()
         for part, rule in enumerate(rules_for(question)):
@@ -319,9 +319,9 @@ class Verdict:
             p_for, p_against = words.over_pairs(
                 [each.p_for for each in pair_words], [each.p_against for each in pair_words], quantifier(rules)
             )
-            word, label = words.claim_word(p_for, p_against), min(LABELS.index(each.planned) for each in self.deciding)
-            found |= {"p_for": p_for, "p_against": p_against}
-            found |= {"scale": self.deciding[0].scale, "planned": LABELS[label]}
+            word = words.claim_word(p_for, p_against)
+            weakest = min((each.planned for each in self.deciding), key=HOW_PLANNED.index)
+            found |= {"p_for": p_for, "p_against": p_against, "scale": self.deciding[0].scale, "planned": weakest}
         listed = {each.pair for each in self.not_run} & {*pairs().pairs}
         counts = _counts([each.word for each in pair_words], len(floor), len(listed - {*self.by_pair} - floor))
         return found | {"word": word, "note": counts}
@@ -356,42 +356,6 @@ def _counts(of_pairs: Sequence[str], floor: int, missing: int) -> str:
     notes += [f"{floor} {words.AT_FLOOR}"] if floor else []
     notes += [f"{missing} {words.NOT_RUN}"] if missing else []
     return ", ".join(notes)
-
-
-# --- a question that no run decides
-
-
-def without_runs(question: Question) -> dict[str, Any] | None:
-    """The word of a claim or finding that no run decides, and what shows it; None for the others."""
-    if isinstance(question, Finding):
-        return {"word": words.READ, "note": question.read} if question.read else None
-    if question.documentary:
-        return {"word": words.READ, "note": question.documentary}
-    if not is_computed(question):
-        return None
-    if question.arithmetic or question.printed:
-        holds, note = computed(question)
-        return {"word": in_print(question, holds), "note": note}
-    return _by_baselines(question)
-
-
-def is_computed(claim: Claim) -> bool:
-    """Whether a claim is decided by what is printed, counted or read off baselines."""
-    return claim.arithmetic or bool(claim.printed) or any(rule.kind == "baseline" for rule in claim.rule)
-
-
-def in_print(claim: Claim, holds: bool) -> str:
-    """The word of a claim that no run decides: whether what is printed is consistent, or a slip."""
-    is_slip = holds if claim.id.startswith(ODDITY) else not holds
-    return words.SLIP if is_slip else words.CONSISTENT
-
-
-def _by_baselines(claim: Claim) -> dict[str, Any]:
-    """By each baseline that the claim names: one that is off contradicts it."""
-    found = [baseline_verdict(claim, rule, task) for rule in claim.rule for task in rule.tasks]
-    given = {word for word, _ in found}
-    word = next((word for word in (words.SLIP, words.READ, words.TOO_CLOSE) if word in given), words.CONSISTENT)
-    return {"word": word, "note": "; ".join(dict.fromkeys(note for _, note in found))}
 
 
 # --- a comparison as the files have it

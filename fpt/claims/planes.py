@@ -3,12 +3,12 @@ another (P-02). Both come from the sweeps of the two arms: a run at a constant r
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pandas as pd
 
-from fpt.claims.case import Case, Comparison, levels_of
+from fpt.claims.case import Case, Comparison
 from fpt.results.arm import TUNED, Arm
 from fpt.results.difference import paired_difference, shared_rates
 from fpt.results.estimate import Estimate
@@ -128,31 +128,19 @@ def crossing(case: Case) -> list[Comparison]:
     difference is that at the budget whose p the comparison has: the clearest lead, or the last one where it speaks
     more clearly against it.
     """
-    one, two = case.rule.rows
-    first, second = case.arms[one], case.arms[two]
-    found = crossing_of(first, second)
+    first, second = case.rule.rows
+    found = crossing_of(case.arms[first], case.arms[second])
     if not found.tests:
         return []
     supports, contradicts = found.p_values
     leads = supports < contradicts
     shown = found.clearest if leads else max(found.tests)
-    test, which = found.tests[shown], "the clearest lead" if leads else "the last budget"
+    which = "the clearest lead" if leads else "the last budget"
+    label = f"{case.label(first)} - {case.label(second)}, tuned, after {shown:,} steps ({which})"
+    at_budget = case.contrast([first], [second], at=(TUNED, TUNED), budget=shown, label=label)
     signs = ", ".join(f"{sign} after {budget:,}" for budget, sign in found.signs.items())
-    label = f"{case.label(one)} - {case.label(two)}, tuned, after {shown:,} steps ({which})"
     note = f"{found.answer}; {signs} steps"
-    return [
-        Comparison(
-            label,
-            test,
-            supports=supports,
-            contradicts=contradicts,
-            note=note,
-            budget=shown,
-            plus=(first.sweep,),
-            minus=(second.sweep,),
-            levels=levels_of([(first, TUNED, shown)], [(second, TUNED, shown)]),
-        )
-    ]
+    return [replace(at_budget, supports=supports, contradicts=contradicts, note=note)]
 
 
 def plane_tests(first: Arm, second: Arm) -> Tests:
@@ -191,17 +179,8 @@ def _ahead_somewhere(case: Case, first: str, second: str, tests: Tests) -> Compa
     significant = sum(p < SIGNIFICANCE for p in leads)
     behind = max(test.below(case.margin) for test in tests.values())
     contradicts = 1.0 if significant else behind
-    (rate, budget), test = min(tests.items(), key=lambda each: (each[1].n < MINIMUM_PAIRS, each[1].above(0)))
+    rate, budget = min(tests, key=lambda place: (tests[place].n < MINIMUM_PAIRS, tests[place].above(0)))
     note = f"the clearest of {len(tests)} pairs of rate and budget; significant at {significant} of them"
-    return Comparison(
-        f"{case.label(first)} - {case.label(second)} at {rate_text(rate)} after {budget:,} steps",
-        test,
-        supports=supports,
-        contradicts=contradicts,
-        note=note,
-        at=rate_text(rate),
-        budget=budget,
-        plus=case.sweeps([first]),
-        minus=case.sweeps([second]),
-        levels=levels_of([(case.arms[first], rate, budget)], [(case.arms[second], rate, budget)]),
-    )
+    label = f"{case.label(first)} - {case.label(second)} at {rate_text(rate)} after {budget:,} steps"
+    found = case.contrast([first], [second], at=(rate, rate), budget=budget, label=label)
+    return replace(found, supports=supports, contradicts=contradicts, note=note)

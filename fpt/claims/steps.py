@@ -1,10 +1,10 @@
 """Steps to reach a goal: the first budget at which the mean curve of a row is there, with an interval by inversion."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from fpt.claims.case import Case, Comparison, levels_of
+from fpt.claims.case import Case, Comparison
 from fpt.results.arm import TUNED, Arm
 from fpt.results.difference import Point, paired_difference, total
 from fpt.results.estimate import TIMES, Estimate
@@ -116,17 +116,12 @@ def slower(first: Reach, other: Reach, times: float) -> float:
     There must be a step from which the first is there, and `times` as many until which the other is not: two bounds,
     each of which errs with p, so twice the larger of them.
     """
-    pairs = [
-        max(there, other.short[k])
-        for step, there in zip(first.steps, first.there, strict=True)
-        if (k := _at_least(other.steps, times * step * (1 - REACHED))) is not None
-    ]
-    return min(1.0, 2 * min(pairs, default=1.0))
-
-
-def _at_least(steps: Sequence[int], wanted: float) -> int | None:
-    """The place of the first step that is not less than `wanted`; None: there is none."""
-    return next((k for k, step in enumerate(steps) if step >= wanted), None)
+    bounds = [1.0]
+    for step, there in zip(first.steps, first.there, strict=True):
+        wanted = times * step * (1 - REACHED)
+        later = [short for k, short in zip(other.steps, other.short, strict=True) if k >= wanted]
+        bounds += [max(there, short) for short in later[:1]]
+    return min(1.0, 2 * min(bounds))
 
 
 def faster(case: Case) -> list[Comparison]:
@@ -150,13 +145,14 @@ def faster(case: Case) -> list[Comparison]:
             more = max(more, slower(found[other], found[first], 1 / to))
             less = min(less, slower(found[first], found[other], to))
         more, less = min(1.0, 2 * more), min(1.0, 2 * less)  # two-sided, as the interval
-        words = f"steps of {case.label(other)} / {case.label(first)}"
-        comparison = _by_steps(case, words, {row: found[row] for row in (first, other)}, more, less, fine=fine)
         both = min(slower(found[first], found[other], 1.0), slower(found[other], found[first], 1.0))
         comparisons.append(
-            replace(
-                comparison,
-                estimate=replace(ratio_of_steps(found[other], found[first]), p_of_none=min(1.0, 2 * both)),
+            Comparison(
+                f"steps of {case.label(other)} / {case.label(first)}",
+                replace(ratio_of_steps(found[other], found[first]), p_of_none=min(1.0, 2 * both)),
+                supports=more,
+                contradicts=less,
+                note=_in_words(case, {row: found[row] for row in (first, other)}, " on validation data" * fine),
                 limits=(by, to),
                 of=f"steps to {_goal_in_words(case)}{' on validation data' * fine}",
                 plus=case.sweeps([other]),
@@ -174,34 +170,16 @@ def _goal_in_words(case: Case) -> str:
 
 def never_reaches(case: Case) -> list[Comparison]:
     """The first row does not come to the accuracy of the second at the last budget."""
-    (first, second), at = case.rule.rows, case.any_cell.rate(case.rule.at)
-    found = reach(case.arms[first], case.arms[second], at)
+    first, second = case.rule.rows
+    found = reach(case.arms[first], case.arms[second], case.any_cell.rate(case.rule.at))
     supports, contradicts = (min(1.0, 2 * p[-1]) for p in (found.short, found.there))
-    words = f"{case.label(first)} - {case.label(second)}"
-    in_steps = _by_steps(case, words, {first: found}, supports, contradicts)
-    return [
-        replace(
-            in_steps,
-            estimate=found.last,
-            limits=(-math.inf, 0.0),
-            plus=case.sweeps([first]),
-            minus=case.sweeps([second]),
-            levels=levels_of([(case.arms[first], at, None)], [(case.arms[second], at, None)]),
-        )
-    ]
+    difference, note = case.contrast([first], [second]), _in_words(case, {first: found})
+    limits = (-math.inf, 0.0)
+    return [replace(difference, supports=supports, contradicts=contradicts, note=note, limits=limits)]
 
 
-def _by_steps(
-    case: Case,
-    words: str,
-    found: Mapping[str, Reach],
-    supports: float,
-    contradicts: float,
-    fine: bool = False,
-) -> Comparison:
-    """A comparison whose note gives the steps of each row, with their 95% intervals."""
-    steps = [f"{case.label(row)} {each.words}" for row, each in found.items()]
-    note = f"steps{' on validation data' if fine else ''}: {', '.join(steps)}"
+def _in_words(case: Case, found: Mapping[str, Reach], of: str = "") -> str:
+    """The steps of each row, with their 95% intervals."""
+    note = f"steps{of}: {', '.join(f'{case.label(row)} {each.words}' for row, each in found.items())}"
     bounded = [case.label(row) for row, each in found.items() if each.edges]
-    note += f"; edge of the grid: {', '.join(bounded)}" if bounded else ""
-    return Comparison(words, supports=supports, contradicts=contradicts, note=note)
+    return f"{note}; edge of the grid: {', '.join(bounded)}" if bounded else note

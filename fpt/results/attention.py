@@ -7,7 +7,7 @@ import pandas as pd
 
 from fpt.errors import SpecError, check_known
 from fpt.results.arm import TUNED, Arm
-from fpt.results.contrasts import Level, cell_of
+from fpt.results.contrasts import Level, find_arm
 from fpt.results.stats import mean_of
 
 Scores = dict[str, "pd.Series[float]"]
@@ -70,7 +70,7 @@ def attended(study: str, arm: str, *, task: str, score: str = "mass", trained: b
     `score`: one of `scores`: "mass", "chance" or "lead". `trained`: after training, else before it. Raises SpecError
     for a study, task, arm or score that is not there, and for an arm whose attention was not measured.
     """
-    read = cell_of(study, arm, task=task)
+    read = find_arm(study, arm, task=task)
     maps = maps_of(read, trained=trained)
     if maps.empty:
         raise SpecError(f"{study}, {task}, {arm}: its attention was not measured")

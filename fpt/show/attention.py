@@ -9,7 +9,7 @@ import seaborn as sns
 
 from fpt.results.arm import Arm
 from fpt.results.attention import attended, attention_maps
-from fpt.results.contrasts import cell_of
+from fpt.results.contrasts import find_arm
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure
 
@@ -45,7 +45,7 @@ def attention_of(study: str, arms: Iterable[str], caption: str, *, task: str) ->
     """Where the first layer of some arms of a study looks, a panel an arm; arguments and errors as those of
     `fpt.results.attention.attended`."""
     shown = {arm: attended(study, arm, task=task) for arm in arms}
-    cells = [cell_of(study, arm, task=task) for arm in shown]
+    cells = [find_arm(study, arm, task=task) for arm in shown]
     named = plot.words_of(plot.fields_of(cells))
     words = "; ".join(f"{name} {share}" for name, share in zip(named, shown.values(), strict=True))
     alt = f"Attention of the first layer, with the part on the tokens that an answer needs: {words}."

@@ -13,6 +13,7 @@ from made_cells import Made, claim, paper, study
 from typer.testing import CliRunner
 
 from fpt.claims import judge, verdicts, words
+from fpt.claims.arithmetic import in_print
 from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED, of_contrast
 from fpt.claims.verdicts import CLAIMS, CONTRASTS, FLOORED, ROBUSTNESS, SPEAKS
 from fpt.cli import app
@@ -168,7 +169,7 @@ def test_nothing_is_for_a_pair_while_a_contrast_is_missing(other, monkeypatch):
 )  # fmt: skip
 def test_words_without_runs(name, holds, said):
     given = Claim(id=name, says="so", where="there", documentary="read")
-    assert judge.in_print(given, holds) == said
+    assert in_print(given, holds) == said
 
 
 @pytest.mark.parametrize(

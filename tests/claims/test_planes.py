@@ -30,7 +30,11 @@ def curves(means, sd=0.3, seed=0, seeds=SEEDS):
 
 def case(kind, first, second):
     rule = Rule.model_construct(kind=kind, rows=(first.name, second.name), at="tuned")
-    return Case(rule, {arm.name: SimpleNamespace(arm=arm, label=arm.name) for arm in (first, second)})
+    table = SimpleNamespace(kind="accuracy")
+    rows = {
+        arm.name: SimpleNamespace(arm=arm, label=arm.name, table=table, rate=lambda at: at) for arm in (first, second)
+    }
+    return Case(rule, rows)
 
 
 def tuned(leads, edges=((), ())):

@@ -10,10 +10,11 @@ import pytest
 from made_cells import Made, claim, paper, study
 
 from fpt.claims import judge, words
+from fpt.claims.arithmetic import without_runs
 from fpt.claims.by_rate import _set_words, pairs_of_rates
 from fpt.claims.case import NOT_TESTED, Comparison, cases_of, pairs_not_run
 from fpt.claims.judge import judged
-from fpt.claims.rules import KINDS, baseline_verdict, comparisons_of
+from fpt.claims.rules import KINDS, comparisons_of
 from fpt.claims.verdicts import SPEAKS, read
 from fpt.claims.words import AGAINST, FOR, OPEN
 from fpt.errors import SpecError
@@ -486,18 +487,15 @@ def test_what_stands_for_several_tasks_says_nothing_where_a_claim_tells_them_apa
     ],
 )
 def test_a_baseline_is_the_printed_number(numbers, word, monkeypatch):
-    monkeypatch.setattr("fpt.claims.rules.known_scores", lambda task: {"exact to depth 1": Score(0.5)})
+    monkeypatch.setattr("fpt.claims.arithmetic.known_scores", lambda task: {"exact to depth 1": Score(0.5)})
     given = on_a_baseline({"accuracy": numbers, "se": 0.5}, "exact to depth 1", "bit-xor")
     assert judged([], [given])["word"][0] == word
 
 
 def test_a_baseline_that_was_not_counted_is_read_alone(monkeypatch):
-    monkeypatch.setattr("fpt.claims.rules.known_scores", lambda task: {})
+    monkeypatch.setattr("fpt.claims.arithmetic.known_scores", lambda task: {})
     given = on_a_baseline({"accuracy": 92}, "linear classifier", "mnist")
-    assert baseline_verdict(given, given.rule[0], "mnist") == (
-        words.READ,
-        "mnist: linear classifier was not counted",
-    )
+    assert without_runs(given) == (words.READ, "mnist: linear classifier was not counted")
 
 
 def on_a_baseline(numbers, level, task):
