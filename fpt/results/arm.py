@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -38,14 +38,15 @@ TableName = Literal["runs", "attention", "answers"]
 TUNED = "tuned"  # each seed at the rate that is best on the other seeds
 COLLAPSE = 0.3  # a run so far below the median of its own rate, at the same budget, has collapsed
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
-def _once(read: Callable[..., T]) -> Callable[..., T]:
-    """A method that reads an arm at a rate and a budget, made once for each: verdicts ask for the same many times."""
+def _once(read: "Callable[Concatenate[Arm, P], T]") -> "Callable[Concatenate[Arm, P], T]":
+    """A method that is called once for the same arguments: verdicts ask for the same many times."""
 
     @wraps(read)
-    def remembered(arm: "Arm", at: str | float = TUNED, budget: int | None = None) -> T:
-        return arm.once((read.__name__, arm.of, at, budget), lambda: read(arm, at, budget))
+    def remembered(arm: "Arm", /, *args: P.args, **named: P.kwargs) -> T:
+        return arm.once((read.__name__, arm.of, args, *named.items()), lambda: read(arm, *args, **named))
 
     return remembered
 
@@ -180,17 +181,22 @@ class Arm:
         """Whether a tuned rate of the last budget is an end of the grid: the accuracy is a lower bound."""
         return bool(self.ends())
 
+    @_once
     def validation(self, step: int | None = None) -> pd.DataFrame:
         """The validation accuracy of what is reported at a step [the last], seeds x rates: the best until then, or the
         last; nan if a run was not finite by then."""
-        step = self.steps if step is None else step
-        return self.once(("validation", step), lambda: self._validation(step))
+        if step in (None, self.steps):
+            return selection.by_seed(self.runs)
+        steps, values = self._so_far()
+        early, runs = np.flatnonzero(steps <= step), self._diverged
+        best = values[:, :, early[-1]] if len(early) else math.nan
+        return pd.DataFrame(np.where(runs <= step, math.nan, best), runs.index, runs.columns)
 
+    @_once
     def choices(self, step: int | None = None) -> "pd.Series[float]":
         """By seed: the tuned rate of a run of so many steps, the best on the other seeds; nan where there is none
         (fpt.sweeps.selection.choices)."""
-        step = self.steps if step is None else step
-        return self.once(("choices", step), lambda: selection.choices(self.validation(step)))
+        return selection.choices(self.validation(step))
 
     def best_rate(self, budget: int | None = None) -> float | None:
         """The rate with the best mean validation accuracy over all seeds; None where some run diverged at every
@@ -203,6 +209,7 @@ class Arm:
         both = {"low", "high"} if len(self.rates) == 1 else set[str]()
         return both | selection.ends(self.choices(budget), self.validation(budget))
 
+    @_once
     def plane(self, budget: int | None = None, column: str = "") -> pd.DataFrame:
         """What `values` are of at a budget [the last], seeds x rates; or a column of the runs, nan where none was
         finite.
@@ -214,10 +221,10 @@ class Arm:
         if budget not in self.budgets:
             raise SpecError(f"budget {budget}: {self.folder / RESULT} is reported at {self.budgets} steps")
         if column:
-            return self.once(("plane", budget, column), lambda: self._plane(budget, column))
+            return self._reported(budget, column)
         if self.of == "gap":
             return self._accuracy("train", budget) - self._accuracy("test", budget)
-        return self.once(("tested", budget), lambda: self.plane(budget, "test_accuracy").fillna(self.guessing))
+        return self._reported(budget, "test_accuracy").fillna(self.guessing)
 
     def _accuracy(self, part: Literal["train", "test"], budget: int | None) -> pd.DataFrame:
         """That of which a gap is made: of the parameters of the last step, where the budget is the last."""
@@ -248,14 +255,11 @@ class Arm:
         """By seed, at the rate that the other seeds choose: its `values`, or a column of the runs."""
         return picked(self.plane(budget, of), self.choices(budget))
 
+    @_once
     def at(self, at: str | float = TUNED, table: TableName = "runs") -> pd.DataFrame:
         """The rows of a table of the runs to which `values` belong; of the runs themselves, by seed."""
-        rates = self._rates(at, None)
-        return self.once((table, *rates.items()), lambda: self._at(table, rates))
-
-    def _at(self, table: TableName, rates: "pd.Series[float]") -> pd.DataFrame:
         frame: pd.DataFrame = getattr(self, table)
-        rows = frame[at_own(frame, rates)]
+        rows = frame[at_own(frame, self._rates(at, None))]
         return rows.set_index("seed") if table == "runs" else rows
 
     def validated(self, at: str | float = TUNED) -> pd.DataFrame:
@@ -272,9 +276,9 @@ class Arm:
     def collapsed(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[bool]":
         """By seed: whether the run to which its value belongs lies 30 points below the median of its own rate; a gap
         does not collapse."""
-        plane = self.once(("fallen", self.of, budget), lambda: self._fallen(budget))
-        return picked(plane, self._rates(at, budget)).astype(bool)
+        return picked(self._fallen(budget), self._rates(at, budget)).astype(bool)
 
+    @_once
     def _fallen(self, budget: int | None) -> pd.DataFrame:
         plane, least = self.plane(budget), math.inf if self.of == "gap" else COLLAPSE
         return plane < plane.median() - least
@@ -319,25 +323,18 @@ class Arm:
         """The rate by seed."""
         return self.choices(budget) if at == TUNED else pd.Series(float(at), self._diverged.index, dtype=float)
 
-    def _plane(self, budget: int, column: str) -> pd.DataFrame:
-        """A run that diverged before the budget stays with what it was at its end: the reported parameters are the
-        same."""
+    def _reported(self, budget: int, column: str) -> pd.DataFrame:
+        """A column, seeds x rates. A run that diverged before the budget stays with what it was at its end: the
+        reported parameters are the same."""
         end = _by_rate(self.runs, column)
         if budget == self.steps:
             return end
-        steps, values = self.once(("by step", column), lambda: self._by_step(column))
+        steps, values = self._by_step(column)
         then = values[:, :, int(np.flatnonzero(steps == budget)[0])]
         kept = np.where(self._diverged <= budget, end.to_numpy(float), math.nan)
         return pd.DataFrame(np.where(np.isnan(then), kept, then), end.index, end.columns)
 
-    def _validation(self, step: int) -> pd.DataFrame:
-        if step == self.steps:
-            return selection.by_seed(self.runs)
-        steps, values = self.once(("so far",), self._so_far)
-        early, runs = np.flatnonzero(steps <= step), self._diverged
-        best = values[:, :, early[-1]] if len(early) else math.nan
-        return pd.DataFrame(np.where(runs <= step, math.nan, best), runs.index, runs.columns)
-
+    @_once
     def _so_far(self) -> tuple[Any, Any]:
         """The steps of the curves, and the validation accuracy of what would be reported, seeds x rates x steps: the
         best until then, or the last."""
@@ -347,6 +344,7 @@ class Arm:
         last = np.maximum.accumulate(np.where(np.isnan(values), 0, np.arange(len(steps))), axis=2)
         return steps, np.take_along_axis(values, last, axis=2)
 
+    @_once
     def _by_step(self, column: str) -> tuple[Any, Any]:
         """The steps of the curves, ascending, and a column of them, seeds x rates x steps."""
         runs = pd.MultiIndex.from_product([self._diverged.index, self._diverged.columns])
