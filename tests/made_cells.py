@@ -170,7 +170,7 @@ def _maps(rate, seed, shares, noise):
     return rows
 
 
-@dataclass
+@dataclass(eq=False)
 class Arm:
     """What contrasts by budget ask of a cell: accuracies (seeds x budgets) by rate or tuned, and the budgets at which
     its grid ends."""
@@ -182,6 +182,7 @@ class Arm:
     task: str = "digits"
     study: str = "made"
     of: str = "accuracy"
+    memory: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def sweep(self):
@@ -190,9 +191,6 @@ class Arm:
     @property
     def folder(self):
         return self.name
-
-    def once(self, key, make):
-        return make()
 
     @property
     def budgets(self):

@@ -3,13 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import combinations
 
 import numpy as np
 
 from fpt.claims.case import Case, Comparison
-from fpt.results.arm import TUNED, Arm, same_rate
+from fpt.results.arm import TUNED, Arm, remembered, same_rate
 from fpt.results.baselines import chance
 from fpt.results.cells import AT_PAPERS_RATE
 from fpt.results.difference import paired_difference, shared_rates
@@ -131,15 +130,12 @@ def pairs_of_rates(one: Mapping[float, float], two: Mapping[float, float]) -> li
     return [(low, high, min(1.0, 2 * min(one[low], two[high]))) for low in one for high in two]
 
 
+@remembered
 def refuted(arm: Arm, budget: int | None = None) -> dict[float, float]:
     """Rate -> p of "it is not the best at this budget": another rate beats it, one-sided and paired by seed,
     Bonferroni-corrected over the others. Rates at which a run diverged are never chosen. 0 and infinity stand for the
     rates below and above the grid, which are as good as its ends at best, if accuracy has one hump; none above an end
     that diverged."""
-    return arm.once(("refuted", arm.of, budget), partial(_refuted, arm, budget))
-
-
-def _refuted(arm: Arm, budget: int | None) -> dict[float, float]:
     finite = [float(rate) for rate in selection.eligible(arm.validation(budget)).columns]
     found = {}
     for rate in finite:

@@ -24,7 +24,7 @@ from fpt.claims.rules import EVERY_RATE, comparisons_of, contrasts_of, is_likene
 from fpt.claims.verdicts import COLUMNS, DECADES, FLOORED, NUMBERS, ROBUSTNESS, SPEAKS
 from fpt.papers import claims, findings, papers, rules_of
 from fpt.papers.schema import Claim, Finding, Quantifier, Rule
-from fpt.results.arm import Arm
+from fpt.results.arm import Arm, remembered
 from fpt.results.baselines import best_trivial
 from fpt.results.cells import FEW_SEEDS, PAPER_SCALE, REDUCED, StudyCells, TableCell, every_study
 from fpt.results.estimate import NATS, POINTS, SHARE, TIMES
@@ -207,8 +207,9 @@ def at_floor(study: StudyCells, task: str, variant: str) -> bool:
     return bool(lows) and max(lows) <= floor.share
 
 
+@remembered
 def _low(arm: Arm, noise: float) -> float:
-    return arm.once(("low", noise), lambda: arm.estimate(noise=noise).low)
+    return arm.estimate(noise=noise).low
 
 
 # --- all of the evidence on a question

@@ -9,7 +9,7 @@ from functools import cached_property
 import pandas as pd
 
 from fpt.claims.case import Case, Comparison
-from fpt.results.arm import TUNED, Arm
+from fpt.results.arm import TUNED, Arm, remembered
 from fpt.results.difference import paired_difference, shared_rates
 from fpt.results.estimate import Estimate
 from fpt.results.runs import rate_text
@@ -101,14 +101,11 @@ def steps_in_words(budgets: Iterable[int]) -> str:
     return ", ".join(f"{budget:,}" for budget in budgets)
 
 
+@remembered
 def by_budget(first: Arm, second: Arm, at: str | float = TUNED) -> dict[int, Estimate]:
     """The first minus the second at the budgets that both have, paired by seed, each seed at its own rate [at one]."""
     shared = [budget for budget in first.budgets if budget in second.budgets]
-
-    def differences() -> dict[int, Estimate]:
-        return {budget: paired_difference([(first, at, budget)], [(second, at, budget)]) for budget in shared}
-
-    return first.once(("by budget", first.of, second.of, second.folder, at), differences)
+    return {budget: paired_difference([(first, at, budget)], [(second, at, budget)]) for budget in shared}
 
 
 def crossing_of(first: Arm, second: Arm) -> Crossing:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fpt.claims.case import Case, Comparison
-from fpt.results.arm import TUNED, Arm
+from fpt.results.arm import TUNED, Arm, remembered
 from fpt.results.difference import Point, paired_difference, total
 from fpt.results.estimate import TIMES, Estimate
 from fpt.results.stats import SIGNIFICANCE, paired
@@ -62,17 +62,13 @@ def goal_of(case: Case, row: str) -> Goal | None:
     return case.arms[row].threshold if until == "threshold" else case.arms[until]
 
 
+@remembered
 def reach(arm: Arm, goal: Goal, at: str | float = TUNED, fine: bool = False) -> Reach:
     """By test accuracy at the budgets, or (`fine`) by the best validation accuracy so far at every evaluation step.
 
     At an end of the grid an accuracy is a lower bound: it does not show that the goal is not reached, and one at which
     the goal is bounded does not show that it is.
     """
-    of_goal = goal if isinstance(goal, float) else (goal.study, goal.sweep)
-    return arm.once(("reach", arm.of, of_goal, at, fine), lambda: _reach(arm, goal, at, fine))
-
-
-def _reach(arm: Arm, goal: Goal, at: str | float, fine: bool) -> Reach:
     last: list[Point] = [] if isinstance(goal, float) else [(goal, at, None)]
     level = goal if isinstance(goal, float) else 0.0
     if fine:

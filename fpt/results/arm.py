@@ -41,17 +41,24 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-def _once(read: "Callable[Concatenate[Arm, P], T]") -> "Callable[Concatenate[Arm, P], T]":
-    """A method that is called once for the same arguments: verdicts ask for the same many times."""
+def remembered(read: "Callable[Concatenate[Arm, P], T]") -> "Callable[Concatenate[Arm, P], T]":
+    """What reads an arm is called once for the same arguments: verdicts ask for the same many times. Of a table, a
+    copy: who writes into it changes nobody else's."""
 
     @wraps(read)
-    def remembered(arm: "Arm", /, *args: P.args, **named: P.kwargs) -> T:
-        return arm.once((read.__name__, arm.of, args, *named.items()), lambda: read(arm, *args, **named))
+    def known(arm: "Arm", /, *args: P.args, **named: P.kwargs) -> T:
+        key = (read, arm.of, args, *named.items())
+        if key not in arm.memory:
+            arm.memory[key] = read(arm, *args, **named)
+        found = arm.memory[key]
+        if isinstance(found, pd.DataFrame | pd.Series):
+            found = found.copy(deep=False)  # pandas copies what is written to
+        return cast(T, found)
 
-    return remembered
+    return known
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Arm:
     """A finished sweep under its name: its record, and its tables, read when they are first asked for.
 
@@ -74,7 +81,7 @@ class Arm:
     result: dict[str, Any]
     origin: Origin = "published"
     of: str = "accuracy"
-    _known: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
+    memory: dict[tuple[Any, ...], Any] = field(default_factory=dict)  # of what is `remembered`
 
     def __repr__(self) -> str:
         grid = f"{len(self.rates)} rates, {len(self.fields['seeds'])} seeds, {self.steps:,} steps"
@@ -181,7 +188,7 @@ class Arm:
         """Whether a tuned rate of the last budget is an end of the grid: the accuracy is a lower bound."""
         return bool(self.ends())
 
-    @_once
+    @remembered
     def validation(self, step: int | None = None) -> pd.DataFrame:
         """The validation accuracy of what is reported at a step [the last], seeds x rates: the best until then, or the
         last; nan if a run was not finite by then."""
@@ -192,7 +199,7 @@ class Arm:
         best = values[:, :, early[-1]] if len(early) else math.nan
         return pd.DataFrame(np.where(runs <= step, math.nan, best), runs.index, runs.columns)
 
-    @_once
+    @remembered
     def choices(self, step: int | None = None) -> "pd.Series[float]":
         """By seed: the tuned rate of a run of so many steps, the best on the other seeds; nan where there is none
         (fpt.sweeps.selection.choices)."""
@@ -209,7 +216,7 @@ class Arm:
         both = {"low", "high"} if len(self.rates) == 1 else set[str]()
         return both | selection.ends(self.choices(budget), self.validation(budget))
 
-    @_once
+    @remembered
     def plane(self, budget: int | None = None, column: str = "") -> pd.DataFrame:
         """What `values` are of at a budget [the last], seeds x rates; or a column of the runs, nan where none was
         finite.
@@ -230,7 +237,7 @@ class Arm:
         """That of which a gap is made: of the parameters of the last step, where the budget is the last."""
         return self.plane(budget, f"{part}_accuracy" + "_last" * (budget in (None, self.steps)))
 
-    @_once
+    @remembered
     def values(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[float]":
         """By seed: what the arm is read for, `of`.
 
@@ -242,7 +249,7 @@ class Arm:
         """Whether what it is read at hangs on a choice of its seeds, so that each is also left out of it."""
         return at == TUNED
 
-    @_once
+    @remembered
     def without(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
         """What `values` would be without one seed, whose runs then take part in no choice: the seed that is left out x
         the seeds, nan for itself."""
@@ -255,7 +262,7 @@ class Arm:
         """By seed, at the rate that the other seeds choose: its `values`, or a column of the runs."""
         return picked(self.plane(budget, of), self.choices(budget))
 
-    @_once
+    @remembered
     def at(self, at: str | float = TUNED, table: TableName = "runs") -> pd.DataFrame:
         """The rows of a table of the runs to which `values` belong; of the runs themselves, by seed."""
         frame: pd.DataFrame = getattr(self, table)
@@ -272,13 +279,13 @@ class Arm:
         """How many of the runs at this rate diverged."""
         return int(picked(self._diverged.notna(), self._rates(at, None)).sum())
 
-    @_once
+    @remembered
     def collapsed(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[bool]":
         """By seed: whether the run to which its value belongs lies 30 points below the median of its own rate; a gap
         does not collapse."""
         return picked(self._fallen(budget), self._rates(at, budget)).astype(bool)
 
-    @_once
+    @remembered
     def _fallen(self, budget: int | None) -> pd.DataFrame:
         plane, least = self.plane(budget), math.inf if self.of == "gap" else COLLAPSE
         return plane < plane.median() - least
@@ -290,7 +297,7 @@ class Arm:
             values = picked(self._accuracy("test", budget), self._rates(at, budget))
         return sampling_noise(float(values.mean()), self.sampled_from)
 
-    @_once
+    @remembered
     def right(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
         """Seeds x examples (number and class) of a test set that seeds share: 1 where the run that `values` are of is
         right, else 0; nan where it has no answer. No rows without answers, and before the last budget."""
@@ -310,15 +317,6 @@ class Arm:
         without = self.without(at, budget) if at == TUNED else None
         return mean_of(self.values(at, budget), self.test_noise(at, budget) + noise, without)
 
-    def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """What `make` gives, made once for each key. Of a table, a copy: who writes into it changes nobody else's."""
-        if key not in self._known:
-            self._known[key] = make()
-        found = self._known[key]
-        if isinstance(found, pd.DataFrame | pd.Series):
-            found = found.copy(deep=False)  # pandas copies what is written to
-        return cast(T, found)
-
     def _rates(self, at: str | float, budget: int | None) -> "pd.Series[float]":
         """The rate by seed."""
         return self.choices(budget) if at == TUNED else pd.Series(float(at), self._diverged.index, dtype=float)
@@ -334,7 +332,7 @@ class Arm:
         kept = np.where(self._diverged <= budget, end.to_numpy(float), math.nan)
         return pd.DataFrame(np.where(np.isnan(then), kept, then), end.index, end.columns)
 
-    @_once
+    @remembered
     def _so_far(self) -> tuple[Any, Any]:
         """The steps of the curves, and the validation accuracy of what would be reported, seeds x rates x steps: the
         best until then, or the last."""
@@ -344,7 +342,7 @@ class Arm:
         last = np.maximum.accumulate(np.where(np.isnan(values), 0, np.arange(len(steps))), axis=2)
         return steps, np.take_along_axis(values, last, axis=2)
 
-    @_once
+    @remembered
     def _by_step(self, column: str) -> tuple[Any, Any]:
         """The steps of the curves, ascending, and a column of them, seeds x rates x steps."""
         runs = pd.MultiIndex.from_product([self._diverged.index, self._diverged.columns])

@@ -9,18 +9,23 @@ import math
 
 import pandas as pd
 
-from fpt.results.arm import Arm, at_own
+from fpt.results.arm import Arm, at_own, remembered
 from fpt.results.estimate import NATS, Estimate
 from fpt.results.rate_ratio import last_losses
 from fpt.results.stats import paired
 from fpt.sweeps import selection
 
 
+@remembered
 def tuned_losses(arm: Arm) -> pd.DataFrame:
     """Test loss in nats, seeds x windows: each seed at the rate whose mean validation loss over the other seeds is
     least. A rate at which another seed diverged is not chosen; a seed that diverged at its own has nan. No rows where
     no rate is left, or no window was measured."""
-    return arm.once(("tuned losses",), lambda: _tuned(arm))
+    if arm.windows.empty:
+        return pd.DataFrame()
+    test = arm.windows[arm.windows["part"] == "test"]
+    chosen = at_own(test, selection.choices(-last_losses(arm)))
+    return test[chosen].pivot(index="seed", columns="window", values="loss")
 
 
 def _tuned_without(arm: Arm) -> pd.DataFrame:
@@ -28,14 +33,6 @@ def _tuned_without(arm: Arm) -> pd.DataFrame:
     test = arm.windows[arm.windows["part"] == "test"]
     means = test.groupby(["seed", "learning_rate"])["loss"].agg(lambda losses: losses.mean(skipna=False)).unstack()
     return selection.tuned_without(-last_losses(arm), means)
-
-
-def _tuned(arm: Arm) -> pd.DataFrame:
-    if arm.windows.empty:
-        return pd.DataFrame()
-    test = arm.windows[arm.windows["part"] == "test"]
-    chosen = at_own(test, selection.choices(-last_losses(arm)))
-    return test[chosen].pivot(index="seed", columns="window", values="loss")
 
 
 def lower_loss(first: Arm, other: Arm) -> Estimate:
