@@ -2,19 +2,20 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fpt.claims.rules import KINDS
+from fpt.papers import schema
 from fpt.papers.schema import RULES, Claim, Paper
 from fpt.results.arm import Arm as Sweep
 from fpt.results.cells import TableCell
 from fpt.results.mapping import lines_of
+from fpt.sweeps.rows import Planned
 from fpt.sweeps.spec import resolve
 
 RATES = (1e-4, 1e-3, 1e-2)
@@ -71,14 +72,16 @@ def paper(rows, kind="accuracy", printed=None, until="threshold"):
     )  # fmt: skip
 
 
+def planned(table, row, made, task="digits", scale="reduced"):
+    """The row as a study file plans it."""
+    fields = {"task": task, "arm": ARMS[list(table.rows).index(row) % 4], "steps": STEPS, "threshold": 0.9,
+                              "learning_rates": list(made.grid), "seeds": list(range(made.seeds))}  # fmt: skip
+    return Planned(row, task, (task,), resolve(fields | dict(made.fields)), scale)
+
+
 def cell(table, row, made, task="digits", scale="reduced", study="made"):
-    place, rates = list(table.rows).index(row), made.grid
-    fields = {"task": task, "arm": ARMS[place % 4], "steps": STEPS, "threshold": 0.9,
-                              "learning_rates": list(rates), "seeds": list(range(made.seeds))}  # fmt: skip
-    spec = resolve(fields | dict(made.fields))
-    if made.missing:
-        return TableCell(table, row, task, (task,), planned=spec, scale=scale, study=study)
-    rng = np.random.default_rng(place)
+    spec, rates = planned(table, row, made, task).spec, made.grid
+    rng = np.random.default_rng(list(table.rows).index(row))
     keys = [(rate, seed, rng.normal(0, made.sd) / 100) for rate in sorted(rates) for seed in range(made.seeds)]
     runs = [_run(made, spec, table.kind, *key) for key in keys]
     curves = [each for key in keys for each in _curve(made, spec, table.kind, *key)]
@@ -87,7 +90,7 @@ def cell(table, row, made, task="digits", scale="reduced", study="made"):
     result = {"grid": sorted(rates), "selected_rate": max(rates) if made.edge else made.best, "at_edge": made.edge}
     measured = {"runs": runs, "curves": curves, "attention": maps, "windows": windows}
     arm = swept(spec, result | dict(made.result), study, table.kind, **measured)
-    return TableCell(table, row, task, (task,), arm, scale=scale, study=study)
+    return TableCell(table, row, arm, (task,), scale)
 
 
 def swept(spec, result, study="made", kind="accuracy", **rows):
@@ -167,7 +170,7 @@ def _maps(rate, seed, shares, noise):
     return rows
 
 
-@dataclass
+@dataclass(eq=False)
 class Arm:
     """What contrasts by budget ask of a cell: accuracies (seeds x budgets) by rate or tuned, and the budgets at which
     its grid ends."""
@@ -177,20 +180,16 @@ class Arm:
     edges: Collection[int] = ()
     noise: float = 0.0
     task: str = "digits"
-    table: Any = field(default_factory=lambda: SimpleNamespace(kind="accuracy", until="threshold"))
-    arm: None = None  # nothing that could be remembered with it
-    tables: None = None
-
-    @property
-    def row(self):
-        return self.name
-
-    @property
-    def label(self):
-        return self.name
+    study: str = "made"
+    of: str = "accuracy"
+    memory: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def sweep(self):
+        return self.name
+
+    @property
+    def folder(self):
         return self.name
 
     @property
@@ -227,6 +226,9 @@ class Arm:
     def right(self, at, budget):
         return pd.DataFrame()
 
+    def diverged(self, at):
+        return 0
+
     def ends(self, budget):
         return {"high"} if budget in self.edges else set()
 
@@ -236,10 +238,18 @@ class MadeStudy:
     """What the engine reads of a StudyCells."""
 
     tasks: dict[str, dict[str, TableCell]]
+    plan: dict[str, dict[str, Planned]]
     name: str = "made"
+
+    @property
+    def results(self):
+        return {cell.arm.sweep: cell.arm for cells in self.tasks.values() for cell in cells.values()}
 
     def by_task(self, table):
         return self.tasks
+
+    def not_run(self, table):
+        return self.plan
 
 
 def study(monkeypatch, toy, *tasks, scale="reduced"):
@@ -247,11 +257,11 @@ def study(monkeypatch, toy, *tasks, scale="reduced"):
     monkeypatch.setattr("fpt.papers.papers", lambda: {"toy": toy})
     table = toy.tables["toy-table"]
     named = dict(entry if isinstance(entry, tuple) else ("digits", entry) for entry in tasks)
-    found = {}
+    found, plan = {}, {}
     for task, rows in named.items():
-        cells = {row: cell(table, row, made, task, scale) for row, made in rows.items()}
-        found[task] = {row: replace(each, goal=cells.get(table.until)) for row, each in cells.items()}
-    return MadeStudy(found)
+        found[task] = {row: cell(table, row, made, task, scale) for row, made in rows.items() if not made.missing}
+        plan[task] = {row: planned(table, row, made, task, scale) for row, made in rows.items()}
+    return MadeStudy(found, plan)
 
 
 def claim(*rules):
@@ -264,7 +274,7 @@ def claim(*rules):
 
 def _written(rule):
     """As in the file of a paper."""
-    for name in {*rule} & {kind for kind, each in KINDS.items() if each.claims}:
+    for name in {*rule} & ({*KINDS} - {*schema.KINDS}):
         rows = [rule[name]] if isinstance(rule[name], str) else rule[name]
         return {"function": name, "rows": rows, "words": "so", **{key: rule[key] for key in rule if key != name}}
     return dict(rule)

@@ -265,7 +265,7 @@ def test_the_rows_of_a_paper_are_run(toy: Path) -> None:
     for spec in study.serving("toy-table"):
         fpt.sweeps.run_sweep(spec, toy / spec.folder_name)
     cells = fpt.results.StudyCells(toy).by_task(papers.table("toy-table"))["digits"]
-    assert {row: len(cell.values("tuned")) for row, cell in cells.items()} == dict.fromkeys(("frozen", "full"), 5)
+    assert {row: len(cell.arm.values("tuned")) for row, cell in cells.items()} == dict.fromkeys(("frozen", "full"), 5)
     rows = judged([fpt.results.StudyCells(toy)], [papers.claims()["T-02"]], alone=True)
     shown = rows[rows["id"] != ""]
     assert set(shown[["seeds", "steps", "scale", "task"]].itertuples(index=False, name=None)) == {

@@ -16,12 +16,12 @@ from fpt.claims.differences import accuracy
 from fpt.claims.rules import alone, in_order, is_likeness, kind_of, with_first
 from fpt.documents import read_document
 from fpt.papers import paper_of, rule_hash, table
-from fpt.papers.schema import RULES, Claim, Quantifier, Rule
+from fpt.papers.schema import RULES, Claim, Quantifier, Row, Rule
 from fpt.results.cells import FEW_SEEDS
 
 FILE = Path(__file__).with_name("asked.yaml")
 PLANNED, CHANGED, EXPLORATORY = "planned", "changed after results", "exploratory"
-LABELS = (EXPLORATORY, CHANGED, PLANNED)  # beside a word, the weakest first
+HOW_PLANNED = (EXPLORATORY, CHANGED, PLANNED)  # the weakest first
 RENAMED = {"matches_or_beats": "matches"}  # kinds that were called otherwise
 SAID = {"part", "words"}  # of a rule, and decides nothing
 IN_GENERAL = date(2026, 11, 27)  # a rule without a quantifier that was asked before asked for all tasks
@@ -55,11 +55,14 @@ def _sides(rule: Rule) -> set[tuple[Any, ...]]:
         return set()
     read, kind = table(rule.table), kind_of(rule)
     rows = paper_of(read.paper).rows
-    is_difference = kind.measured is accuracy and kind.pairs in (with_first, in_order)  # each has a limit of its own
+    is_difference = kind.measured is accuracy and kind.sides in (with_first, in_order)  # each has a limit of its own
     measured = "difference" if is_difference else rule.kind
-    pairs = (kind.pairs or with_first)(rule.rows) or alone(rule.rows)
-    sides = [tuple(json.dumps([rows[row].fields for row in side], sort_keys=True) for side in both) for both in pairs]
-    return {(measured, read.kind, rule.at, *both) for both in sides}
+    sides = (kind.sides or with_first)(rule.rows) or alone(rule.rows)
+    return {(measured, read.kind, rule.at, *(_models(rows, side) for side in both)) for both in sides}
+
+
+def _models(rows: Mapping[str, Row], side: Sequence[str]) -> str:
+    return json.dumps([rows[row].fields for row in side], sort_keys=True)
 
 
 def planned_word(asked_by: Sequence[Claim], case: Case, seeds: int) -> str:
@@ -69,7 +72,7 @@ def planned_word(asked_by: Sequence[Claim], case: Case, seeds: int) -> str:
     if seeds < FEW_SEEDS:
         return found
     for claim in asked_by:
-        given = {asked_as(claim, cell.arm.result) for cell in case.rows.values() if cell.arm}
+        given = {asked_as(claim, arm.result) for arm in case.arms.values()}
         if given == {PLANNED}:
             return PLANNED
         if EXPLORATORY not in given:

@@ -8,30 +8,33 @@ from fpt.results.stats import paired
 
 def attends(case: Case) -> list[Comparison]:
     """Scores of the first layer's attention (fpt.results.attention), above what `level` names."""
-    at = case.rule.at
-    if any(maps_of(cell, at).empty for cell in case.rows.values()):
+    at, first, last = case.any_cell.rate(case.rule.at), case.rule.rows[0], case.rule.rows[-1]
+    maps = {row: maps_of(arm, at) for row, arm in case.arms.items()}
+    if any(each.empty for each in maps.values()):
         return []
-    first, last = (case.rows[row] for row in (case.rule.rows[0], case.rule.rows[-1]))
-    now, before = (scores(maps_of(first, at, trained)) for trained in (True, False))
-    other = scores(maps_of(last, at))["mass"]
+    now, other = scores(maps[first]), scores(maps[last])["mass"]
+    before = scores(maps_of(case.arms[first], at, trained=False))
     tests = {
         "needed": {
             "twice an even spread": (now["mass"], 2 * now["chance"]),
             "untrained": (now["mass"], before["mass"]),
         },
         "lead": {"other strings": (now["lead"], 0 * now["lead"]), "untrained": (now["lead"], before["lead"])},
-        "weaker": {"an even spread": (now["mass"], now["chance"]), f"less than {last.label}": (other, now["mass"])},
+        "weaker": {
+            "an even spread": (now["mass"], now["chance"]),
+            f"less than {case.label(last)}": (other, now["mass"]),
+        },
     }
     check_known("level of attends", str(case.rule.level), tests)
+    found = {name: paired(*both) for name, both in tests[str(case.rule.level)].items()}
     return [
         Comparison(
-            f"{first.label}: {name}",
-            found,
-            note=of_test(found),
+            f"{case.label(first)}: {name}",
+            estimate,
+            note=of_test(estimate),
             of=f"attention, {case.rule.level}: {name}",
-            plus=(first.sweep,),
+            plus=case.sweeps([first]),
             minus=case.sweeps(case.rule.rows[1:]),
         ).within()
-        for name, pair in tests[str(case.rule.level)].items()
-        for found in [paired(*pair)]
+        for name, estimate in found.items()
     ]

@@ -3,15 +3,14 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import combinations
 
 import numpy as np
 
-from fpt.claims.case import Case, Comparison, levels_of
-from fpt.results.arm import Arm, same_rate
+from fpt.claims.case import Case, Comparison
+from fpt.results.arm import TUNED, Arm, remembered, same_rate
 from fpt.results.baselines import chance
-from fpt.results.cells import AT_PAPERS_RATE, TUNED, Cell, TableCell, arm_of
+from fpt.results.cells import AT_PAPERS_RATE
 from fpt.results.difference import paired_difference, shared_rates
 from fpt.results.estimate import TIMES, Estimate
 from fpt.results.runs import rate_text
@@ -26,45 +25,42 @@ SLACK = 1 + selection.SAME_RATE  # by which equal rates may differ
 def lost_at_papers_rate(case: Case, plus: Sequence[str], minus: Sequence[str] = ()) -> list[Comparison]:
     """Each row, tuned, minus the same at the paper's rate."""
     (row,) = plus
-    cell = case.rows[row]
-    if same_rate(cell.choices(), cell.papers_rate or math.nan).all():
-        return [case.untested(f"the paper's rate is the tuned one of {cell.label} for every seed")]
-    words = f"{cell.label}, tuned - at the paper's rate"
+    if same_rate(case.arms[row].choices(), case.rows[row].papers_rate).all():
+        return [case.untested(f"the paper's rate is the tuned one of {case.label(row)} for every seed")]
+    words = f"{case.label(row)}, tuned - at the paper's rate"
     return [case.contrast([row], [row], at=(TUNED, AT_PAPERS_RATE), label=words)]
 
 
 def unstable(case: Case) -> list[Comparison]:
     """The same, by more than `by`; a run that diverged at the paper's rate is enough."""
     comparisons = []
-    for row, cell in case.rows.items():
-        lost = cell.diverged(AT_PAPERS_RATE)
+    for row, arm in case.arms.items():
+        lost = arm.diverged(case.rows[row].papers_rate)
         for each in lost_at_papers_rate(case, [row]):
             found = each.within(case.rule.by * POINT)
-            if lost and not found.missing:
+            if lost and found.tested:
                 found = replace(found, supports=0.0, contradicts=1.0, note=f"{lost} runs diverged")
             comparisons.append(found)
     return comparisons
 
 
-def drop(case: Case) -> list[Comparison]:
-    """At the paper's rate minus at the next one of the grid, or at the rate `level`; not tested where an arm cannot
+def drop(case: Case, plus: Sequence[str], minus: Sequence[str] = ()) -> list[Comparison]:
+    """A row at the paper's rate minus at the next one of the grid, or at the rate `level`; not tested where it cannot
     fall so far: it is not as far above chance, or, before the next one, as far below its best already."""
-    comparisons = []
-    for row, cell in case.rows.items():
-        paper, named = cell.papers_rate or math.nan, case.rule.level
-        higher = [rate for rate in cell.rates if rate > paper * SLACK]
-        after = higher if named == "" else [rate for rate in cell.rates if same_rate(rate, float(named))]
-        if not after or not same_rate(cell.rates, paper).any():
-            continue
-        limit, lost = case.rule.by * POINT, float(cell.values().mean() - cell.values(paper).mean())
-        over = float(cell.values(paper).mean()) - chance(case.task)  # nan where chance is not known
-        if (fallen := named == "" and lost > limit) or over <= limit:
-            why = f"has lost {lost / POINT:.0f} points" if fallen else f"is {over / POINT:.0f} points over chance"
-            comparisons.append(case.untested(f"{cell.label} {why} at {rate_text(paper)}"))
-        else:
-            words = f"{cell.label} at {rate_text(paper)} - at {rate_text(min(after))}"
-            comparisons.append(case.contrast([row], [row], at=(paper, min(after)), label=words).within(limit))
-    return comparisons
+    (row,) = plus
+    arm, paper, named = case.arms[row], case.rows[row].papers_rate, case.rule.level
+    higher = [rate for rate in arm.rates if rate > paper * SLACK]
+    after = higher if named == "" else [rate for rate in arm.rates if same_rate(rate, float(named))]
+    if not after or not same_rate(arm.rates, paper).any():
+        return []
+    limit, lost = case.rule.by * POINT, float(arm.values().mean() - arm.values(paper).mean())
+    over = float(arm.values(paper).mean()) - chance(case.task)  # nan where chance is not known
+    if named == "" and lost > limit:
+        return [case.untested(f"{case.label(row)} has lost {lost / POINT:.0f} points at {rate_text(paper)}")]
+    if over <= limit:
+        return [case.untested(f"{case.label(row)} is {over / POINT:.0f} points over chance at {rate_text(paper)}")]
+    label = f"{case.label(row)} at {rate_text(paper)} - at {rate_text(min(after))}"
+    return [case.contrast([row], [row], at=(paper, min(after)), label=label)]
 
 
 def lower_rate(case: Case) -> list[Comparison]:
@@ -77,18 +73,18 @@ def _ratio_of_rates(case: Case, first: str, other: str) -> Comparison:
     """Which pair of rates is the best one of each row? The claim is supported where every pair that breaks it is
     refuted, contradicted where every one that keeps it is. The true pair is among them, so the p-value is their largest
     (intersection-union)."""
-    one, two = (refuted(case.rows[row]) for row in (first, other))
+    one, two = (refuted(case.arms[row]) for row in (first, other))
     if not one or not two:
         return case.undecided("diverged at every rate")
     supports, contradicts = _p_of_ratio(one, two, case.rule.by)
-    edges = [case.label(row) for row in (first, other) if case.rows[row].at_edge]
+    edges = [case.label(row) for row in (first, other) if case.arms[row].at_edge]
     sets = [f"{case.label(row)} {_set_words(found)}" for row, found in ((first, one), (other, two))]
     at_edge = [f"edge of the grid: {', '.join(edges)}"] if edges else []
     note = "; ".join([f"best rates by 97.5% confidence sets: {', '.join(sets)}", *at_edge])
     words = f"best rate of {case.label(other)} / {case.label(first)}"
     return Comparison(
         words,
-        replace(ratio_of_best(case.rows[other], case.rows[first]), p_of_none=math.nan),
+        replace(ratio_of_best(case.arms[other], case.arms[first]), p_of_none=math.nan),
         supports=supports,
         contradicts=contradicts,
         note=note,
@@ -112,7 +108,7 @@ def _p_of_ratio(one: Mapping[float, float], two: Mapping[float, float], by: floa
     return max(breaks), max(keeps)
 
 
-def ratio_of_best(over: Cell, under: Cell, budget: int | None = None) -> Estimate:
+def ratio_of_best(over: Arm, under: Arm, budget: int | None = None) -> Estimate:
     """The best rate of one arm over that of another, by mean validation accuracy (nan where all rates diverged), and
     its 95% interval: the ratios of all pairs that are not refuted as the best. 0 and infinity: an end of a grid bounds
     nothing."""
@@ -134,16 +130,12 @@ def pairs_of_rates(one: Mapping[float, float], two: Mapping[float, float]) -> li
     return [(low, high, min(1.0, 2 * min(one[low], two[high]))) for low in one for high in two]
 
 
-def refuted(cell: Cell, budget: int | None = None) -> dict[float, float]:
+@remembered
+def refuted(arm: Arm, budget: int | None = None) -> dict[float, float]:
     """Rate -> p of "it is not the best at this budget": another rate beats it, one-sided and paired by seed,
     Bonferroni-corrected over the others. Rates at which a run diverged are never chosen. 0 and infinity stand for the
     rates below and above the grid, which are as good as its ends at best, if accuracy has one hump; none above an end
     that diverged."""
-    arm = arm_of(cell)
-    return arm.once(("refuted", arm.of, budget), partial(_refuted, arm, budget)) if arm else {}
-
-
-def _refuted(arm: Arm, budget: int | None) -> dict[float, float]:
     finite = [float(rate) for rate in selection.eligible(arm.validation(budget)).columns]
     found = {}
     for rate in finite:
@@ -168,7 +160,7 @@ def inverts(case: Case) -> list[Comparison]:
     """The first row matches or beats the second at the paper's rate; the second beats it at every lower rate at which
     one of them has learned: come half of the way from chance to its best, in the mean over seeds."""
     first, second = case.rule.rows
-    paper, rates = case.any_cell.papers_rate or math.nan, shared_rates(*case.rows.values())
+    paper, rates = case.any_cell.papers_rate, shared_rates(*case.arms.values())
     if not same_rate(rates, paper).any():
         return []
     comparisons = []
@@ -178,8 +170,7 @@ def inverts(case: Case) -> list[Comparison]:
         else:
             above, under, limit = second, first, 0.0
         if at_paper or (rate < paper and _some_learned(case, rate)):
-            words = f"{case.label(above)} - {case.label(under)} at {rate_text(rate)}"
-            comparisons.append(case.contrast([above], [under], at=(rate, rate), label=words).within(limit))
+            comparisons.append(_at_one_rate(case, above, under, rate).within(limit))
     return comparisons if len(comparisons) > 1 else []
 
 
@@ -187,50 +178,43 @@ def inverts_somewhere(case: Case) -> list[Comparison]:
     """The first row matches or beats the second at the paper's rate; the second beats it at one lower rate or more,
     Bonferroni-corrected over those at which one of them has learned. The comparison has the rate that is clearest."""
     first, second = case.rule.rows
-    paper, rates = case.any_cell.papers_rate or math.nan, shared_rates(*case.rows.values())
+    paper, rates = case.any_cell.papers_rate, shared_rates(*case.arms.values())
     lower = [rate for rate in rates if rate * SLACK < paper and _some_learned(case, rate)]
     if not lower or not same_rate(rates, paper).any():
         return []
-    one, two = case.rows[first], case.rows[second]
+    one, two = case.arms[first], case.arms[second]
     tests = {rate: paired_difference([(two, rate, None)], [(one, rate, None)]) for rate in lower}
     clearest = min(tests, key=lambda rate: tests[rate].above(0))
     supports = min(1.0, 2 * len(tests) * tests[clearest].above(0))
     contradicts = min(1.0, 2 * max(test.below(0) for test in tests.values()))
-    words = f"{two.label} - {one.label} at {rate_text(clearest)}"
-    note = f"the clearest of {len(tests)} lower rates"
-    at = f"{one.label} - {two.label} at {rate_text(paper)}"
-    at_paper = case.contrast([first], [second], at=(paper, paper), label=at).within(-case.margin)
-    at_lower = Comparison(
-        words,
-        tests[clearest],
+    at_lower = replace(
+        _at_one_rate(case, second, first, clearest),
         supports=supports,
         contradicts=contradicts,
-        note=note,
-        at=rate_text(clearest),
-        plus=(two.sweep,),
-        minus=(one.sweep,),
-        levels=levels_of([(two, clearest, None)], [(one, clearest, None)]),
+        note=f"the clearest of {len(tests)} lower rates",
     )
-    return [at_paper, at_lower]
+    return [_at_one_rate(case, first, second, paper).within(-case.margin), at_lower]
+
+
+def _at_one_rate(case: Case, first: str, second: str, rate: float) -> Comparison:
+    label = f"{case.label(first)} - {case.label(second)} at {rate_text(rate)}"
+    return case.contrast([first], [second], at=(rate, rate), label=label)
 
 
 def _some_learned(case: Case, rate: float) -> bool:
-    return any(_has_learned(case, cell, rate) for cell in case.rows.values())
+    return any(_has_learned(case, arm, rate) for arm in case.arms.values())
 
 
-def _has_learned(case: Case, cell: TableCell, rate: float) -> bool:
-    best = max(cell.values(each).mean() for each in cell.rates)
-    return bool(cell.values(rate).mean() >= (chance(case.task) + best) / 2)
+def _has_learned(case: Case, arm: Arm, rate: float) -> bool:
+    best = max(arm.values(each).mean() for each in arm.rates)
+    return bool(arm.values(rate).mean() >= (chance(case.task) + best) / 2)
 
 
-def fixed_and_tuned(case: Case) -> list[Comparison]:
-    """The first row beats the second at the paper's rate, and the second the first where each has its own."""
-    first, second = case.rule.rows
-    sides = ((first, second, AT_PAPERS_RATE, "paper's rate"), (second, first, TUNED, "tuned"))
+def fixed_and_tuned(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list[Comparison]:
+    """The first row minus the second at the paper's rate, and the second minus the first where each has its own."""
+    sides = ((plus, minus, AT_PAPERS_RATE, "paper's rate"), (minus, plus, TUNED, "tuned"))
     return [
-        case.contrast(
-            [above], [under], at=(at, at), label=f"{case.label(above)} - {case.label(under)}, {words}"
-        ).within()
+        case.contrast(above, under, at=(at, at), label=f"{case.label(above[0])} - {case.label(under[0])}, {words}")
         for above, under, at, words in sides
     ]
 
@@ -239,13 +223,13 @@ def orders_differ(case: Case) -> list[Comparison]:
     """Two rates differ if two rows change places between them, Bonferroni-corrected over the pairs of rows; they do
     not if every pair is in the same order at both."""
     low, high = ORDERS
-    within = [rate for rate in shared_rates(*case.rows.values()) if low <= rate * SLACK and rate <= high * SLACK]
+    within = [rate for rate in shared_rates(*case.arms.values()) if low <= rate * SLACK and rate <= high * SLACK]
     return [_changed(case, one, two) for one, two in combinations(within, 2)]
 
 
 def _changed(case: Case, one: float, two: float) -> Comparison:
     change, equal = [], []
-    for first, second in combinations(case.rows.values(), 2):
+    for first, second in combinations(case.arms.values(), 2):
         here, there = (paired_difference([(first, rate, None)], [(second, rate, None)]) for rate in (one, two))
         above, below = ([each.above(0) for each in (here, there)], [each.below(0) for each in (here, there)])
         change += [max(above[0], below[1]), max(below[0], above[1])]

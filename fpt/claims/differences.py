@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from fpt.claims.case import Case, Comparison, of_test
+from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import LINEAR, Score, known_scores
-from fpt.results.cells import TUNED
 from fpt.results.stats import paired
 from fpt.sweeps.selection import tuned_without
 
@@ -22,7 +22,7 @@ def accuracy(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list[Comp
 
 def above_linear(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list[Comparison]:
     """Test accuracy above that of a linear classifier on the inputs."""
-    score = known_scores(case.task, case.variant).get(LINEAR)
+    score = known_scores(case.task, case.any_cell.arm.variant).get(LINEAR)
     if score is None:
         return [case.untested(f"no {LINEAR} was fitted")]
     return [case.contrast(plus, minus, less=score, score=f"{LINEAR} ({100 * score.share:.1f})")]
@@ -43,7 +43,7 @@ def above_printed(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list
 def training_accuracy(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list[Comparison]:
     """Training accuracy after the last step, tuned."""
     (above,), (under,) = plus, minus
-    (one, one_without), (two, two_without) = (_training(case, row) for row in (above, under))
+    (one, one_without), (two, two_without) = (_training(case.arms[row]) for row in (above, under))
     found = paired(one, two, without=one_without - two_without)
     return [
         Comparison(
@@ -58,9 +58,7 @@ def training_accuracy(case: Case, plus: Sequence[str], minus: Sequence[str]) -> 
     ]
 
 
-def _training(case: Case, row: str) -> tuple["pd.Series[float]", pd.DataFrame]:
+def _training(arm: Arm) -> tuple["pd.Series[float]", pd.DataFrame]:
     """By seed, and the same without each seed; a run that was never finite has none."""
-    if (arm := case.rows[row].arm) is None:
-        return pd.Series(dtype=float), pd.DataFrame()
     plane = arm.plane(column="train_accuracy_last")
     return arm.at(TUNED)["train_accuracy_last"].astype(float), tuned_without(arm.validation(), plane)

@@ -1,31 +1,35 @@
 """Verdicts as data: every contrast of every claim and finding, computed once from the runs, and the words they give.
 
-One table has a row for each contrast of a question, a claim or a finding, in a study. The first study of a pair's list
-that has it speaks (fpt/results/pairs.yaml), and the others are robustness; what speaks on a pair is joined, and then
-the pairs of a question. fpt.claims.verdicts has the files.
+`judged` reads each contrast of a question, a claim or a finding, in every study that has it: that is `Evidence`. A
+`Verdict` weighs what there is on a question: the first study of a pair's list that has a contrast speaks
+(fpt/results/pairs.yaml), and the others are robustness; what speaks on a pair is joined, and then the pairs. Its rows
+are those of the files of fpt.claims.verdicts.
 """
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from fpt.claims import words
-from fpt.claims.arithmetic import computed
-from fpt.claims.asked import LABELS, of_contrast, planned_word
-from fpt.claims.case import Case, Comparison, cases_of, decides
-from fpt.claims.rules import EVERY_RATE, baseline_verdict, comparisons_of, contrasts_of, is_likeness, rates_of
+from fpt.claims.arithmetic import is_computed, without_runs
+from fpt.claims.asked import EXPLORATORY, HOW_PLANNED, of_contrast, planned_word
+from fpt.claims.case import Case, Comparison, backbone_of, cases_of, pairs_not_run
+from fpt.claims.rules import EVERY_RATE, comparisons_of, contrasts_of, is_likeness, rates_of
 from fpt.claims.verdicts import COLUMNS, DECADES, FLOORED, NUMBERS, ROBUSTNESS, SPEAKS
 from fpt.papers import claims, findings, papers, rules_of
 from fpt.papers.schema import Claim, Finding, Quantifier, Rule
+from fpt.results.arm import Arm, remembered
 from fpt.results.baselines import best_trivial
-from fpt.results.cells import FEW_SEEDS, NOT_RUN_YET, PAPER_SCALE, REDUCED, StudyCells, TableCell, every_study
+from fpt.results.cells import FEW_SEEDS, PAPER_SCALE, REDUCED, StudyCells, TableCell, every_study
 from fpt.results.estimate import NATS, POINTS, SHARE, TIMES
 from fpt.results.pairs import pairs
-from fpt.results.runs import find_study
+from fpt.results.runs import BEFORE, find_study
 from fpt.results.stats import POINT
 from fpt.training.recipe import Recipe, about
 
@@ -38,16 +42,9 @@ PLAIN = {  # what a recipe and its data are where nothing is said of them; arms 
        if field.part != "budget" and name != "batch_size"},
     "data_fraction": 1.0, "shuffle_tokens": False,
 }  # fmt: skip
-ODDITY = "O-"  # claims of ours that a printed number is a slip
-# Columns that no file has: `question` is the place of a claim or finding among those that are judged
-INSIDE = ("question", "rule", "missing", "variant", "is_sound", "rank", "label")
-CONTRAST = ["question", "rule", "pair"]  # the columns that name one
-SPEAKER, OF_PAIR = [*CONTRAST, "study", "task"], ["question", "pair"]
-UNLISTED = -1  # the rank of a study that does not speak for a pair
-
+EMPTY: dict[str, Any] = dict.fromkeys(COLUMNS, "") | dict.fromkeys(NUMBERS, math.nan)
 
 Question = Claim | Finding
-Key = tuple[Any, ...]
 
 
 def judge(root: Path | None = None, study: str = "") -> pd.DataFrame:
@@ -72,202 +69,277 @@ def judged(studies: Sequence[StudyCells], questions: Sequence[Question], alone: 
 
     `alone`: a reader's own study, where every contrast that was run speaks, whatever its pair and its seeds.
     """
-    known = [without_runs(each) for each in questions]
-    rules = {place: rules_for(each) for place, each in enumerate(questions) if known[place] is None}
-    rows = pd.DataFrame(_evidence(studies, questions, rules, alone), columns=list(dict.fromkeys([*COLUMNS, *INSIDE])))
-    rows = _with_words(_with_steps(_with_roles(rows, studies)), rules)
-    evidence = dict(list(rows.groupby("question")))
-    empty: dict[str, Any] = dict.fromkeys(COLUMNS, "") | dict.fromkeys(NUMBERS, math.nan)
-    empty |= {"last": False, "shorter": 0.0}
-    ends = [
-        {**empty, "question": place, **_named(each), **(known[place] or summed(rules[place], evidence.get(place)))}
-        for place, each in enumerate(questions)
-    ]
-    # pairs by name; what speaks before robustness, the longest first
-    rows = rows.assign(last=rows["role"] == ROBUSTNESS, shorter=-rows["steps"])
-    parts = [pd.DataFrame(ends), rows[rows["missing"] == ""]]
-    table = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    order = ["question", "pair", "last", "shorter", "study"]
-    return table.sort_values(order, kind="stable", ignore_index=True)[list(COLUMNS)]
+
+    @cache  # claims and findings share contrasts
+    def read(contrast: Rule) -> tuple[list[Evidence], list[tuple[str, str]]]:
+        found = [each for study in studies for each in evidence_of(contrast, study, alone)]
+        return found, [(study.name, pair) for study in studies for pair in pairs_not_run(contrast, study)]
+
+    rows = []
+    for question in questions:
+        if known := without_runs(question):
+            word, note = known
+            rows.append(EMPTY | named(question) | {"word": word, "note": note})
+            continue
+        evidence, not_run = list[Evidence](), list[NotRun]()
+        for part, rule in enumerate(rules_for(question)):
+            for contrast in contrasts_of(rule):
+                made_for, name = of_contrast(contrast, asked_by(question)), name_of(part, contrast)
+                found, lacking = read(contrast.model_copy(update=dict.fromkeys(("of", "part", "words"), "")))
+                evidence += [replace(e, contrast=name, planned=planned_word(made_for, e.case, e.seeds)) for e in found]
+                not_run += [NotRun(name, pair, study) for study, pair in lacking]
+        rows += Verdict(question, evidence, not_run).rows()
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def rules_for(question: Question) -> tuple[Rule, ...]:
     return question.rule if isinstance(question, Claim) else rules_of(question)
 
 
-def _named(question: Question) -> dict[str, str]:
+def named(question: Question) -> dict[str, str]:
+    """Its columns: which claim or finding it is, and of a claim the finding that has it."""
     if isinstance(question, Finding):
         return {"claim": "", "finding": question.id}
     owner = next((each.id for each in findings().values() if question.id in each.claims), "")
     return {"claim": question.id, "finding": owner}
 
 
-def _asked_by(question: Question) -> list[Claim]:
+def asked_by(question: Question) -> list[Claim]:
     """The claims whose records in the results say that the runs were made for a question."""
     if isinstance(question, Claim):
         return [question]
     return [claims()[name] for name in dict.fromkeys([*filter(None, [question.by]), *question.claims])]
 
 
-def _evidence(
-    studies: Sequence[StudyCells], questions: Sequence[Question], rules: Mapping[int, Sequence[Rule]], alone: bool
-) -> list[dict[str, Any]]:
-    """A row for each comparison of each question, in every study that has it."""
-    compared: dict[Rule, list[tuple[Case, list[dict[str, Any]]]]] = {}  # claims and findings share contrasts
-    rows = []
-    for place, several in rules.items():
-        question = {"question": place, "quantifier": quantifier(several), **_named(questions[place])}
-        for part, rule in enumerate(several):
-            for contrast in contrasts_of(rule):
-                made_for = of_contrast(contrast, _asked_by(questions[place]))
-                plain = contrast.model_copy(update=dict.fromkeys(("of", "part", "words"), ""))  # these decide nothing
-                if plain not in compared:
-                    cases = [
-                        (case, study.name) for study in studies for case in cases_of(plain, study) if decides(case)
-                    ]
-                    compared[plain] = [(case, rows_of(case, name, alone)) for case, name in cases]
-                for case, found in compared[plain]:
-                    planned = planned_word(made_for, case, found[0]["shared_seeds"])
-                    label = {"rule": _key(part, contrast), "planned": planned, "label": LABELS.index(planned)}
-                    rows += [row | question | label for row in found]
-    return rows
-
-
-def rows_of(case: Case, study: str, alone: bool = False) -> list[dict[str, Any]]:
-    """The columns of all comparisons of a contrast on one task of one study, whichever question asks for it."""
-    cells = list(case.rows.values())
-    with_backbone = next((cell for cell in cells if cell.fields["backbone"] != "none"), cells[0])
-    pair, seeds = with_backbone.pair, shared_seeds(cells)
-    of_case = {
-        "study": study,
-        "pair": pair,
-        "backbone": cells[0].fields["backbone"],
-        "layers": cells[0].arm.layers if cells[0].arm else math.nan,
-        "task": case.task,
-        "variant": case.variant,
-        "steps": max(cell.budgets[-1] for cell in cells),
-        "shared_seeds": seeds,
-        "scale": PAPER_SCALE if all(cell.scale == PAPER_SCALE for cell in cells) else REDUCED,
-        "is_sound": alone or (seeds >= FEW_SEEDS and all(map(_is_plain, cells))),
-        "rank": 0 if alone else rank_of(study, pair, rates_of(case.rule) == EVERY_RATE),
-    }
-    return [of_case | of_comparison(case, of_case, comparison) for comparison in comparisons_of(case)]
-
-
-def rank_of(study: str, pair: str, every_rate: bool) -> int:
-    """The place of a study in the list of those that speak for a pair; `every_rate`: for what is read on a whole
-    grid."""
-    listed = pairs().speakers(pair, every_rate=every_rate)
-    return listed.index(study) if study in listed else UNLISTED
-
-
-def _keys(rows: pd.DataFrame, columns: Sequence[str]) -> list[Key]:
-    return list(rows[list(columns)].itertuples(index=False, name=None))
-
-
-def _with_roles(rows: pd.DataFrame, studies: Sequence[StudyCells]) -> pd.DataFrame:
-    """Of the studies that may speak for a contrast on a pair, which have a plain recipe and enough seeds, the first of
-    the pair's list does so; on this pair nothing is said where no arm of that study is above the floor."""
-    by_name, tested = {study.name: study for study in studies}, rows["missing"] == ""
-    may_speak = rows[tested & rows["is_sound"].astype(bool) & (rows["rank"] > UNLISTED)]
-    best = may_speak.sort_values("rank", kind="stable").drop_duplicates(CONTRAST)
-    chosen, place = {*_keys(best, SPEAKER)}, ["study", "task", "variant"]
-    low = {key for key in {*_keys(best, place)} if at_floor(by_name[key[0]], *key[1:])}
-    roles = [
-        ROBUSTNESS if missing or speaker not in chosen else FLOORED if key in low else SPEAKS
-        for missing, speaker, key in zip(rows["missing"], _keys(rows, SPEAKER), _keys(rows, place), strict=True)
-    ]
-    return rows.assign(role=roles)
-
-
-def _joined(rows: pd.DataFrame, by: Sequence[str]) -> dict[Key, tuple[float, float]]:
-    """p for and p against of the rows that are equal in some columns, which stand in ascending order."""
-    found: dict[Key, list[tuple[float, float]]] = {}
-    for key, p_values in zip(_keys(rows, by), _keys(rows, ["p_for", "p_against"]), strict=True):
-        found.setdefault(key, []).append(p_values)
-    return {key: words.of_contrasts(*zip(*found[key], strict=True)) for key in sorted(found)}
-
-
-def _with_steps(rows: pd.DataFrame) -> pd.DataFrame:
-    """Beside what speaks, the other words that studies of the pair have after other steps."""
-    sound = rows[rows["is_sound"].astype(bool) & (rows["missing"] == "")]
-    said: dict[Key, dict[tuple[str, int], str]] = {}  # by contrast, the word of each study after its steps
-    for (*names, study, steps), p_values in _joined(sound, [*CONTRAST, "study", "steps"]).items():
-        said.setdefault(tuple(names), {})[study, steps] = words.pair_word(*p_values)
-    told, speaks = pd.Series("", index=rows.index), sound[sound["role"] == SPEAKS]
-    for row, contrast, ours in zip(
-        speaks.index, _keys(speaks, CONTRAST), _keys(speaks, ["study", "steps"]), strict=True
-    ):
-        others = {each: word for each, word in said[contrast].items() if each[1] != ours[1]}
-        moved = {each: word for each, word in others.items() if word != said[contrast][ours]}
-        told[row] = ", ".join(f"{word} after {n:,} in {study}" for (study, n), word in moved.items())
-    return rows.assign(other_steps=told)
-
-
-def _with_words(rows: pd.DataFrame, rules: Mapping[int, Sequence[Rule]]) -> pd.DataFrame:
-    """The p-values and the word of each pair of a question, and what it lacks, in the rows that speak; those of the
-    paper's own scale decide, if there are any."""
-    speaks, own_scale = rows["role"] == SPEAKS, rows["scale"] == PAPER_SCALE
-    speaks &= own_scale | ~rows["question"].isin(rows.loc[speaks & own_scale, "question"])
-    spoken, not_run = (_rules_by_pair(rows[chosen]) for chosen in (speaks, rows["missing"] == NOT_RUN_YET))
-    lacking = {key: _lacking(rules[key[0]], spoken[key], not_run.get(key, set())) for key in spoken}
-    tests = {
-        key: (1.0 if lacking[key] else p_for, p_against)
-        for key, (p_for, p_against) in _joined(rows[speaks], OF_PAIR).items()
-    }
-    keys = [key if says else None for key, says in zip(_keys(rows, OF_PAIR), speaks, strict=True)]
-    p_for, p_against = ([tests[key][side] if key else math.nan for key in keys] for side in (0, 1))
-    return rows.assign(
-        pair_for=p_for,
-        pair_against=p_against,
-        pair_word=[words.pair_word(*tests[key]) if key else "" for key in keys],
-        lacking=[lacking[key] if key else "" for key in keys],
-    )
-
-
-def _rules_by_pair(rows: pd.DataFrame) -> dict[Key, set[str]]:
-    found: dict[Key, set[str]] = {}
-    for key, rule in zip(_keys(rows, OF_PAIR), rows["rule"], strict=True):
-        found.setdefault(key, set()).add(rule)
-    return found
-
-
-def _lacking(rules: Sequence[Rule], spoken: set[str], not_run: set[str]) -> str:
-    """Which contrasts of a rule are not there on a pair, so that nothing is for the claim: planned and not run, or of a
-    rule of which others are there."""
-    missing = not_run - spoken
-    for part, rule in enumerate(rules):
-        parts = {_key(part, contrast) for contrast in contrasts_of(rule)}
-        missing |= parts - spoken if parts & spoken else set()
-    return "; ".join(sorted(missing))
-
-
-def _key(part: int, contrast: Rule) -> str:
+def name_of(part: int, contrast: Rule) -> str:
     """The name of a contrast in its question: of which rule it is, and its rows."""
     return f"{part}: {' and '.join(contrast.rows)}"
 
 
-def summed(rules: Sequence[Rule], evidence: pd.DataFrame | None) -> dict[str, Any]:
-    """The word of a question over its pairs, with the counts. `evidence`: its rows, if there are any."""
-    found: dict[str, Any] = {
-        "quantifier": quantifier(rules),
-        "contrast": "; ".join(dict.fromkeys(filter(None, (r.part for r in rules)))),
-    }
-    own_scale = any(rule.of_own_scale for rule in rules)
-    if evidence is None:
-        return found | {"word": words.NOT_RUN, "note": ITS_OWN_SCALE if own_scale else NO_STUDY}
-    speaking, not_run = evidence[evidence["pair_word"] != ""], evidence["missing"] == NOT_RUN_YET
-    by_pair = speaking.drop_duplicates("pair").sort_values("pair")
-    floor = {*evidence.loc[evidence["role"] == FLOORED, "pair"]} - {*by_pair["pair"]}
-    missing = ({*evidence.loc[not_run, "pair"]} & {*pairs().pairs}) - {*by_pair["pair"]} - floor
-    if len(by_pair):
-        p_values = words.over_pairs(list(by_pair["pair_for"]), list(by_pair["pair_against"]), quantifier(rules))
-        found |= {"p_for": p_values[0], "p_against": p_values[1]}
-        found |= {"scale": speaking["scale"].iloc[0], "planned": LABELS[int(speaking["label"].min())]}
-    if len(by_pair) or floor:
-        word = words.claim_word(*p_values) if len(by_pair) else words.AT_FLOOR
-        return found | {"word": word, "note": _counts(list(by_pair["pair_word"]), len(floor), len(missing))}
-    return found | {"word": words.NOT_RUN, "note": ITS_OWN_SCALE if own_scale else _why_not_run(evidence)}
+# --- one contrast in one study
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a study says of a contrast on one task.
+
+    `seeds`: those that all of its arms have, as many pairs as there are. `rank`: the place of the study among those
+    that speak for the pair; None: it is not among them. `is_sound`: its recipe is plain, and its seeds are enough.
+    `at_floor`: no arm of the study is above the floor on this task. The question gives it a name, `contrast`, and says
+    whether its runs were `planned` for it.
+    """
+
+    study: str
+    case: Case
+    comparisons: Sequence[Comparison]
+    pair: str
+    seeds: int
+    rank: int | None
+    is_sound: bool
+    at_floor: bool
+    contrast: str = ""
+    planned: str = EXPLORATORY
+
+    @property
+    def tested(self) -> list[Comparison]:
+        return [each for each in self.comparisons if each.tested]
+
+    @property
+    def may_speak(self) -> bool:
+        return self.is_sound and self.rank is not None and bool(self.tested)
+
+    @property
+    def steps(self) -> int:
+        return max(arm.budgets[-1] for arm in self.case.arms.values())
+
+    @property
+    def scale(self) -> str:
+        is_papers = all(cell.scale == PAPER_SCALE for cell in self.case.rows.values())
+        return PAPER_SCALE if is_papers else REDUCED
+
+
+class NotRun(NamedTuple):
+    """A contrast of a question that a study plans on a pair, and has not run yet."""
+
+    contrast: str
+    pair: str
+    study: str
+
+
+def evidence_of(contrast: Rule, study: StudyCells, alone: bool = False) -> list[Evidence]:
+    """What a study says of a contrast, whichever question asks for it, on each of its tasks."""
+    found = []
+    for case in cases_of(contrast, study):
+        arms = list(case.arms.values())
+        backbone = backbone_of([arm.fields["backbone"] for arm in arms])
+        pair = next(arm.pair for arm in arms if arm.fields["backbone"] == backbone)
+        seeds = len(set.intersection(*({*arm.runs["seed"]} for arm in arms)))
+        is_sound = alone or (seeds >= FEW_SEEDS and all(map(_is_plain, case.rows.values())))
+        rank = 0 if alone else rank_of(study.name, pair, rates_of(contrast) == EVERY_RATE)
+        low = at_floor(study, case.task, case.any_cell.arm.variant)
+        found.append(Evidence(study.name, case, comparisons_of(case), pair, seeds, rank, is_sound, low))
+    return found
+
+
+def rank_of(study: str, pair: str, every_rate: bool) -> int | None:
+    """The place of a study in the list of those that speak for a pair; `every_rate`: for what is read on a whole
+    grid."""
+    listed = pairs().speakers(pair, every_rate=every_rate)
+    return listed.index(study) if study in listed else None
+
+
+def _is_plain(cell: TableCell) -> bool:
+    """Whether recipe and data are those that its paper, its row and its task name, else the defaults."""
+    paper, task, fields = cell.paper, cell.arm.task, BEFORE | cell.arm.fields
+    said = {**paper.defaults, **paper.tasks.get(task, {}), **cell.table.named(cell.row, task, paper)}
+    return all(fields[name] == said.get(name, PLAIN[name]) for name in PLAIN)
+
+
+def at_floor(study: StudyCells, task: str, variant: str) -> bool:
+    """Whether no arm of a study on a task is above the best trivial baseline, by 95%, each arm tuned."""
+    floor = best_trivial(task, variant)
+    if floor is None:
+        return False
+    arms = [arm for arm in study.results.values() if (arm.task, arm.variant) == (task, variant)]
+    # nan with one seed, which has no interval and so cannot be told from the floor either way
+    lows = [low for arm in arms if not math.isnan(low := _low(arm, floor.standard_error**2))]
+    return bool(lows) and max(lows) <= floor.share
+
+
+@remembered
+def _low(arm: Arm, noise: float) -> float:
+    return arm.estimate(noise=noise).low
+
+
+# --- all of the evidence on a question
+
+
+class PairWord(NamedTuple):
+    """What a question comes to on a pair, and which of its contrasts are `lacking` there, so that nothing is for it."""
+
+    p_for: float
+    p_against: float
+    lacking: str
+
+    @property
+    def word(self) -> str:
+        return words.pair_word(self.p_for, self.p_against)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The evidence on a question, weighed; and what of it was not run."""
+
+    question: Question
+    evidence: Sequence[Evidence]
+    not_run: Sequence[NotRun]
+
+    @cached_property
+    def speakers(self) -> dict[tuple[str, str], Evidence]:
+        """By contrast and pair what speaks there: of the studies that may, the first of the pair's list."""
+        found: dict[tuple[str, str], Evidence] = {}
+        for each in sorted((each for each in self.evidence if each.may_speak), key=lambda each: each.rank or 0):
+            found.setdefault((each.contrast, each.pair), each)
+        return found
+
+    def role(self, each: Evidence) -> str:
+        """On its pair a contrast says nothing where no arm of the study that would speak is above the floor."""
+        if self.speakers.get((each.contrast, each.pair)) is not each:
+            return ROBUSTNESS
+        return FLOORED if each.at_floor else SPEAKS
+
+    @cached_property
+    def deciding(self) -> list[Evidence]:
+        """Of what speaks, that of the paper's own scale decides, if there is any."""
+        speaks = [each for each in self.evidence if self.role(each) == SPEAKS]
+        return [each for each in speaks if each.scale == PAPER_SCALE] or speaks
+
+    @cached_property
+    def by_pair(self) -> dict[str, PairWord]:
+        found = {}
+        for pair in sorted({each.pair for each in self.deciding}):
+            here = [each for each in self.deciding if each.pair == pair]
+            lacking, (p_for, p_against) = self._lacking(pair, {each.contrast for each in here}), joined(here)
+            found[pair] = PairWord(1.0 if lacking else p_for, p_against, lacking)
+        return found
+
+    def _lacking(self, pair: str, spoken: set[str]) -> str:
+        """The contrasts that are not there on a pair: planned and not run, or of a rule of which others are there."""
+        missing = {each.contrast for each in self.not_run if each.pair == pair} - spoken
+        for part, rule in enumerate(rules_for(self.question)):
+            parts = {name_of(part, contrast) for contrast in contrasts_of(rule)}
+            missing |= parts - spoken if parts & spoken else set()
+        return "; ".join(sorted(missing))
+
+    def other_steps(self, ours: Evidence) -> str:
+        """Beside what speaks, the other words that sound studies of the pair have after other steps."""
+        place = ours.contrast, ours.pair
+        by_steps: dict[tuple[str, int], list[Evidence]] = {}
+        for each in self.evidence:
+            if each.is_sound and each.tested and (each.contrast, each.pair) == place:
+                by_steps.setdefault((each.study, each.steps), []).append(each)
+        said = {steps: words.pair_word(*joined(by_steps[steps])) for steps in sorted(by_steps)}
+        own = said[ours.study, ours.steps]
+        others = {each: word for each, word in said.items() if each[1] != ours.steps and word != own}
+        return ", ".join(f"{word} after {steps:,} in {study}" for (study, steps), word in others.items())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The summary, and a row a comparison: pairs by name; what speaks before robustness, the longest first."""
+        same = {"quantifier": quantifier(rules_for(self.question)), **named(self.question)}
+        order = sorted(
+            self.evidence, key=lambda each: (each.pair, self.role(each) == ROBUSTNESS, -each.steps, each.study)
+        )
+        contrasts = [
+            EMPTY | columns_of(each, comparison) | self._weight(each) | same
+            for each in order
+            for comparison in each.tested
+        ]
+        return [EMPTY | same | self.summary, *contrasts]
+
+    def _weight(self, each: Evidence) -> dict[str, str]:
+        """The columns of what evidence counts for."""
+        role, decides = self.role(each), each in self.deciding
+        return {
+            "role": role,
+            "other_steps": self.other_steps(each) if role == SPEAKS else "",
+            "pair_word": self.by_pair[each.pair].word if decides else "",
+            "lacking": self.by_pair[each.pair].lacking if decides else "",
+        }
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The word over the pairs, with the counts."""
+        rules, pair_words = rules_for(self.question), self.by_pair.values()
+        found: dict[str, Any] = {"contrast": "; ".join(dict.fromkeys(rule.part for rule in rules if rule.part))}
+        floor = {each.pair for each in self.evidence if self.role(each) == FLOORED} - {*self.by_pair}
+        if not pair_words and not floor:
+            return found | {"word": words.NOT_RUN, "note": self._why_not_run()}
+        word = words.AT_FLOOR
+        if pair_words:
+            p_for, p_against = words.over_pairs(
+                [each.p_for for each in pair_words], [each.p_against for each in pair_words], quantifier(rules)
+            )
+            word = words.claim_word(p_for, p_against)
+            weakest = min((each.planned for each in self.deciding), key=HOW_PLANNED.index)
+            found |= {"p_for": p_for, "p_against": p_against, "scale": self.deciding[0].scale, "planned": weakest}
+        listed = {each.pair for each in self.not_run} & {*pairs().pairs}
+        counts = _counts([each.word for each in pair_words], len(floor), len(listed - {*self.by_pair} - floor))
+        return found | {"word": word, "note": counts}
+
+    def _why_not_run(self) -> str:
+        """The studies that would decide and were not run; where all were, why none of them does."""
+        if any(rule.of_own_scale for rule in rules_for(self.question)):
+            return ITS_OWN_SCALE
+        if self.not_run:
+            return f"not run: {', '.join(sorted({each.study for each in self.not_run}))}"
+        silent = [f"{each.study}: {why.note}" for each in self.evidence for why in each.comparisons if not why.tested]
+        return "; ".join(dict.fromkeys(silent)) or NO_STUDY
+
+
+def joined(evidence: Iterable[Evidence]) -> tuple[float, float]:
+    """p for and p against of all comparisons together."""
+    tested = [comparison for each in evidence for comparison in each.tested]
+    return words.of_contrasts([each.supports for each in tested], [each.contradicts for each in tested])
 
 
 def quantifier(rules: Sequence[Rule]) -> Quantifier:
@@ -278,45 +350,6 @@ def quantifier(rules: Sequence[Rule]) -> Quantifier:
     return next(of for of in STRICTEST if of in named)
 
 
-def shared_seeds(cells: Iterable[TableCell]) -> int:
-    """How many seeds all of these arms have: as many pairs there are."""
-    return len(set.intersection(*({*cell.arm.runs["seed"]} if cell.arm else set() for cell in cells)))
-
-
-def _is_plain(cell: TableCell) -> bool:
-    """Whether recipe and data are those that its paper, its row and its task name, else the defaults."""
-    paper = cell.paper
-    named = {**paper.defaults, **paper.tasks.get(cell.task, {}), **cell.table.named(cell.row, cell.task, paper)}
-    return all(cell.fields[name] == named.get(name, PLAIN[name]) for name in PLAIN)
-
-
-def at_floor(study: StudyCells, task: str, variant: str) -> bool:
-    """Whether no arm of a study on a task is above the best trivial baseline, by 95%, each arm tuned."""
-    floor = best_trivial(task, variant)
-    if floor is None:
-        return False
-    lows = []  # nan with one seed, which has no interval and so cannot be told from the floor either way
-    for arm in study.results.values():
-        if (arm.task, arm.variant) == (task, variant):
-            lows.append(arm.estimate(noise=floor.standard_error**2).low)
-    known = [low for low in lows if not math.isnan(low)]
-    return bool(known) and max(known) <= floor.share
-
-
-def in_print(claim: Claim, holds: bool) -> str:
-    """The word of a claim that no run decides: whether what is printed is consistent, or a slip."""
-    is_slip = holds if claim.id.startswith(ODDITY) else not holds
-    return words.SLIP if is_slip else words.CONSISTENT
-
-
-def _by_baselines(claim: Claim) -> dict[str, Any]:
-    """By each baseline that the claim names: one that is off contradicts it."""
-    found = [baseline_verdict(claim, rule, task) for rule in claim.rule for task in rule.tasks]
-    given = {word for word, _ in found}
-    word = next((word for word in (words.SLIP, words.READ, words.TOO_CLOSE) if word in given), words.CONSISTENT)
-    return {"word": word, "note": "; ".join(dict.fromkeys(note for _, note in found))}
-
-
 def _counts(of_pairs: Sequence[str], floor: int, missing: int) -> str:
     """4 for, 0 against, 3 open, 1 at floor, 2 not run."""
     notes = [words.counts(of_pairs)] if of_pairs else []
@@ -325,50 +358,34 @@ def _counts(of_pairs: Sequence[str], floor: int, missing: int) -> str:
     return ", ".join(notes)
 
 
-def _why_not_run(evidence: pd.DataFrame) -> str:
-    """The studies that would decide and were not run; where all were, why none of them does."""
-    if studies := sorted({*evidence.loc[evidence["missing"] == NOT_RUN_YET, "study"]}):
-        return f"not run: {', '.join(studies)}"
-    silent = evidence[evidence["missing"] != ""]
-    return "; ".join(dict.fromkeys(silent["study"] + ": " + silent["note"])) or NO_STUDY
+# --- a comparison as the files have it
 
 
-def without_runs(question: Question) -> dict[str, Any] | None:
-    """The word of a claim or finding that no run decides, and what shows it; None for the others."""
-    if isinstance(question, Finding):
-        return {"word": words.READ, "note": question.read} if question.read else None
-    if question.documentary:
-        return {"word": words.READ, "note": question.documentary}
-    if not is_computed(question):
-        return None
-    if question.arithmetic or question.printed:
-        holds, note = computed(question)
-        return {"word": in_print(question, holds), "note": note}
-    return _by_baselines(question)
-
-
-def is_computed(claim: Claim) -> bool:
-    """Whether a claim is decided by what is printed, counted or read off baselines."""
-    return claim.arithmetic or bool(claim.printed) or any(rule.kind == "baseline" for rule in claim.rule)
-
-
-def of_comparison(case: Case, of_case: Mapping[str, Any], comparison: Comparison) -> dict[str, Any]:
+def columns_of(evidence: Evidence, comparison: Comparison) -> dict[str, Any]:
     """The columns of a comparison, read as its claim reads it; `sign` -1: the file has the second minus the first."""
-    ats, cells = rates_of(case.rule), case.rows.values()
+    case, ats = evidence.case, rates_of(evidence.case.rule)
     at = comparison.at or (case.rates_in_words(ats) if ats else "every rate")
-    budget, sides = comparison.budget or of_case["steps"], (_side(comparison.plus), _side(comparison.minus))
-    of_sweeps = bool(comparison.minus) and {*comparison.minus} <= {cell.sweep for cell in cells}
+    budget, sides = comparison.budget or evidence.steps, (_side(comparison.plus), _side(comparison.minus))
+    of_sweeps = bool(comparison.minus) and {*comparison.minus} <= {*case.sweeps(case.rows)}
     sign = -1 if of_sweeps and sides[0] > sides[1] and " and " not in at else 1
-    key = "|".join([of_case["study"], case.task, comparison.of, *sides[::sign], at, str(budget)])
+    key = "|".join([evidence.study, case.task, comparison.of, *sides[::sign], at, str(budget)])
+    first = next(iter(case.arms.values()))
     return {
-        "missing": comparison.missing,
         "id": hashlib.sha256(key.encode()).hexdigest()[:8],
+        "study": evidence.study,
+        "pair": evidence.pair,
+        "backbone": first.fields["backbone"],
+        "layers": first.layers,
+        "task": case.task,
+        "steps": evidence.steps,
+        "scale": evidence.scale,
+        "planned": evidence.planned,
         "of": comparison.of,
         "first": sides[0],
         "second": sides[1],
         "at": at,
         "budget": budget,
-        "seeds": of_case["shared_seeds"],
+        "seeds": evidence.seeds,
         "contrast": comparison.label,
         "sign": sign,
         "sided": "one" if comparison.likeness else "two",

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
-
 from fpt.claims.case import Case, Comparison, of_test
 from fpt.models import backbone
 from fpt.results.baselines import untouched_loss
@@ -24,9 +22,8 @@ def ratio_of_rates(case: Case, plus: Sequence[str], minus: Sequence[str]) -> lis
     if (planes := _losses(case, plus, minus)) is None:
         return []
     (first,), (second,) = plus, minus
-    specs = [case.rows[row].spec for row in (first, second)]
     named = {"1": 1.0, "10": TENFOLD}
-    if specs[0] and specs[1] and (theory := ratio_in_theory(specs[0], specs[1])):
+    if theory := ratio_in_theory(case.arms[first].spec, case.arms[second].spec):
         named[f"width / (2 alpha) = {theory:g}"] = theory
     words = f"best rate of {case.label(first)} / {case.label(second)}"
     found = rate_ratio(*planes)
@@ -36,14 +33,15 @@ def ratio_of_rates(case: Case, plus: Sequence[str], minus: Sequence[str]) -> lis
 def fall_of_ratio(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list[Comparison]:
     """That ratio after an eighth of the steps over that after all of them: their rate is constant, so the runs are
     those of a shorter study."""
-    (first,), (second,) = ([case.rows[row] for row in rows] for rows in (plus, minus))
-    if first.arm is None or second.arm is None or _losses(case, plus, minus) is None:
+    if _losses(case, plus, minus) is None:
         return []
+    first, second = case.arms[plus[0]], case.arms[minus[0]]
     step = max((budget for budget in first.budgets if 8 * budget <= first.budgets[-1]), default=None)
     if step is None:  # with a warm-up or a schedule a run is no shorter one on its way
         return []
-    words = f"best rate of {first.label} / {second.label}, after {step:,} steps / after {first.budgets[-1]:,}"
-    found = fall(first.arm, second.arm, step)
+    rows = f"{case.label(plus[0])} / {case.label(minus[0])}"
+    words = f"best rate of {rows}, after {step:,} steps / after {first.budgets[-1]:,}"
+    found = fall(first, second, step)
     return [replace(_of_rates(case, words, found, "", plus, minus, f"fall of the {RATES}"), budget=step)]
 
 
@@ -53,7 +51,7 @@ def exponent_in_width(case: Case, plus: Sequence[str], minus: Sequence[str]) -> 
     for first, second in zip(plus, minus, strict=True):
         if (planes := _losses(case, [first], [second])) is None:
             return []
-        by_width[float(backbone(case.rows[first].fields["backbone"]).width)] = planes
+        by_width[float(backbone(case.arms[first].fields["backbone"]).width)] = planes
     words = f"exponent in width of the ratio of best rates, {case.label(plus[0])} / {case.label(minus[0])}"
     found = slope(by_width)
     return [_of_rates(case, words, found, _excluded(found, EXPONENTS), plus, minus, f"exponent of the {RATES}")]
@@ -61,8 +59,7 @@ def exponent_in_width(case: Case, plus: Sequence[str], minus: Sequence[str]) -> 
 
 def _losses(case: Case, *sides: Sequence[str]) -> Any:
     """Of the row of each side, seeds x rates; None where they share fewer seeds than an interval needs."""
-    arms = [case.rows[row].arm for rows in sides for row in rows]
-    planes = [last_losses(arm) if arm else pd.DataFrame() for arm in arms]
+    planes = [last_losses(case.arms[row]) for rows in sides for row in rows]
     shared = set.intersection(*({*plane.index} for plane in planes))
     return planes if len(shared) >= MINIMUM_PAIRS else None
 
@@ -83,11 +80,10 @@ def _of_rates(
 def test_loss(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list[Comparison]:
     """The test loss at the end, each row at its own rate, paired by seed."""
     (above,), (under,) = plus, minus
-    found = lower_loss(case.rows[under], case.rows[above])
+    found = lower_loss(case.arms[under], case.arms[above])
     if not found.n:
         return []
-    arms = [arm for row in (above, under) if (arm := case.rows[row].arm)]
-    one, two = (tuned_losses(arm).mean(axis=1, skipna=False) for arm in arms)
+    one, two = (tuned_losses(case.arms[row]).mean(axis=1, skipna=False) for row in (above, under))
     both = (one - two).dropna().index
     return [
         Comparison(
@@ -105,17 +101,18 @@ def test_loss(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list[Com
 def same_loss(case: Case) -> list[Comparison]:
     """Two rows end within `by` percent of what the last row gains over the untouched model, in test loss."""
     first, second, *_ = case.rule.rows
-    full = case.rows[case.rule.rows[-1]]
+    last = case.rule.rows[-1]
+    full = case.arms[last]
     before = untouched_loss(full.task, full.fields["backbone"])
     if before is None:
         return [case.untested("the loss of the untouched model was not counted")]
     found = test_loss(case, [second], [first])
-    if not found or full.arm is None:
+    if not found:
         return []
-    gain = before - float(tuned_losses(full.arm).dropna(how="all").to_numpy().mean())
+    gain = before - float(tuned_losses(full).dropna(how="all").to_numpy().mean())
     margin = case.rule.by * POINT * gain
     if not margin > 0:
-        nothing = f"{full.label} gains nothing over the untouched model"
+        nothing = f"{case.label(last)} gains nothing over the untouched model"
         return [replace(each, note=_joined(nothing, each.note), limits=(math.nan, math.nan)) for each in found]
     note = f"margin {margin:.3f}: {case.rule.by:g}% of a gain of {gain:.3f} nats"
     return [replace(each, note=_joined(note, each.note)).within(-margin, margin, likeness=True) for each in found]

@@ -3,13 +3,13 @@ another (P-02). Both come from the sweeps of the two arms: a run at a constant r
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pandas as pd
 
-from fpt.claims.case import Case, Comparison, levels_of
-from fpt.results.cells import TUNED, Cell, arm_of
+from fpt.claims.case import Case, Comparison
+from fpt.results.arm import TUNED, Arm, remembered
 from fpt.results.difference import paired_difference, shared_rates
 from fpt.results.estimate import Estimate
 from fpt.results.runs import rate_text
@@ -101,27 +101,21 @@ def steps_in_words(budgets: Iterable[int]) -> str:
     return ", ".join(f"{budget:,}" for budget in budgets)
 
 
-def by_budget(first: Cell, second: Cell, at: str | float = TUNED) -> dict[int, Estimate]:
+@remembered
+def by_budget(first: Arm, second: Arm, at: str | float = TUNED) -> dict[int, Estimate]:
     """The first minus the second at the budgets that both have, paired by seed, each seed at its own rate [at one]."""
     shared = [budget for budget in first.budgets if budget in second.budgets]
-
-    def differences() -> dict[int, Estimate]:
-        return {budget: paired_difference([(first, at, budget)], [(second, at, budget)]) for budget in shared}
-
-    one, other = arm_of(first), arm_of(second)
-    if one is None or other is None:
-        return differences()
-    return one.once(("by budget", one.of, other.of, other.folder, at), differences)
+    return {budget: paired_difference([(first, at, budget)], [(second, at, budget)]) for budget in shared}
 
 
-def crossing_of(first: Cell, second: Cell) -> Crossing:
+def crossing_of(first: Arm, second: Arm) -> Crossing:
     """Of two arms, each seed at its own rate."""
     return Crossing(by_budget(first, second), (_edges(first), _edges(second)))
 
 
-def _edges(cell: Cell) -> list[int]:
+def _edges(arm: Arm) -> list[int]:
     """The budgets at which some tuned rate is an end of the grid."""
-    return [budget for budget in cell.budgets if cell.ends(budget)]
+    return [budget for budget in arm.budgets if arm.ends(budget)]
 
 
 def crossing(case: Case) -> list[Comparison]:
@@ -131,34 +125,23 @@ def crossing(case: Case) -> list[Comparison]:
     difference is that at the budget whose p the comparison has: the clearest lead, or the last one where it speaks
     more clearly against it.
     """
-    first, second = (case.rows[row] for row in case.rule.rows)
-    found = crossing_of(first, second)
+    first, second = case.rule.rows
+    found = crossing_of(case.arms[first], case.arms[second])
     if not found.tests:
         return []
     supports, contradicts = found.p_values
     leads = supports < contradicts
     shown = found.clearest if leads else max(found.tests)
-    test, which = found.tests[shown], "the clearest lead" if leads else "the last budget"
+    which = "the clearest lead" if leads else "the last budget"
+    label = f"{case.label(first)} - {case.label(second)}, tuned, after {shown:,} steps ({which})"
+    at_budget = case.contrast([first], [second], at=(TUNED, TUNED), budget=shown, label=label)
     signs = ", ".join(f"{sign} after {budget:,}" for budget, sign in found.signs.items())
-    label = f"{first.label} - {second.label}, tuned, after {shown:,} steps ({which})"
     note = f"{found.answer}; {signs} steps"
-    return [
-        Comparison(
-            label,
-            test,
-            supports=supports,
-            contradicts=contradicts,
-            note=note,
-            budget=shown,
-            plus=(first.sweep,),
-            minus=(second.sweep,),
-            levels=levels_of([(first, TUNED, shown)], [(second, TUNED, shown)]),
-        )
-    ]
+    return [replace(at_budget, supports=supports, contradicts=contradicts, note=note)]
 
 
-def plane_tests(first: Cell, second: Cell) -> Tests:
-    """At every rate and budget that both cells have, in ascending order: the first minus the second, paired by seed."""
+def plane_tests(first: Arm, second: Arm) -> Tests:
+    """At every rate and budget that both arms have, in ascending order: the first minus the second, paired by seed."""
     rates = shared_rates(first, second)
     return {(rate, budget): test for rate in rates for budget, test in by_budget(first, second, rate).items()}
 
@@ -178,32 +161,23 @@ def plane(case: Case) -> list[Comparison]:
     at none of them so, and at each the upper end of its one-sided 95% interval is below the margin
     (intersection-union): nowhere ahead by a margin. Else open, as where the intervals are wide.
     """
-    first, second = (case.rows[row] for row in case.rule.rows)
-    tests = plane_tests(first, second)
+    first, second = case.rule.rows
+    tests = plane_tests(case.arms[first], case.arms[second])
     if not tests:
         return [case.untested("no rate that both have")]
     turned = {place: -test for place, test in tests.items()}
     return [_ahead_somewhere(case, first, second, tests), _ahead_somewhere(case, second, first, turned)]
 
 
-def _ahead_somewhere(case: Case, first: Cell, second: Cell, tests: Tests) -> Comparison:
+def _ahead_somewhere(case: Case, first: str, second: str, tests: Tests) -> Comparison:
     corrected = holm([test.p for test in tests.values()])
     leads = [p for p, test in zip(corrected, tests.values(), strict=True) if test.value > 0]
     supports = min(leads, default=1.0)
     significant = sum(p < SIGNIFICANCE for p in leads)
     behind = max(test.below(case.margin) for test in tests.values())
     contradicts = 1.0 if significant else behind
-    (rate, budget), test = min(tests.items(), key=lambda each: (each[1].n < MINIMUM_PAIRS, each[1].above(0)))
+    rate, budget = min(tests, key=lambda place: (tests[place].n < MINIMUM_PAIRS, tests[place].above(0)))
     note = f"the clearest of {len(tests)} pairs of rate and budget; significant at {significant} of them"
-    return Comparison(
-        f"{first.label} - {second.label} at {rate_text(rate)} after {budget:,} steps",
-        test,
-        supports=supports,
-        contradicts=contradicts,
-        note=note,
-        at=rate_text(rate),
-        budget=budget,
-        plus=(first.sweep,),
-        minus=(second.sweep,),
-        levels=levels_of([(first, rate, budget)], [(second, rate, budget)]),
-    )
+    label = f"{case.label(first)} - {case.label(second)} at {rate_text(rate)} after {budget:,} steps"
+    found = case.contrast([first], [second], at=(rate, rate), budget=budget, label=label)
+    return replace(found, supports=supports, contradicts=contradicts, note=note)

@@ -12,58 +12,56 @@ from fpt.claims import by_rate, losses, planes, steps
 from fpt.claims.attention import attends
 from fpt.claims.case import Case, Comparison
 from fpt.claims.differences import above_linear, above_printed, accuracy, training_accuracy
-from fpt.claims.words import CONSISTENT, READ, SLIP, TOO_CLOSE
 from fpt.errors import check_known
-from fpt.papers.schema import LEVELS, Claim, Rule
-from fpt.results.baselines import known_scores
-from fpt.results.cells import AT_PAPERS_RATE, TUNED, TableCell
+from fpt.papers.schema import Rule
+from fpt.results.arm import TUNED
+from fpt.results.cells import AT_PAPERS_RATE, TableCell
 from fpt.results.estimate import TIMES
 from fpt.results.stats import POINT
 
-TOLERANCE = 0.5  # points, of a computed baseline
 EVERY_RATE: tuple[str, ...] = ()  # read on the whole grid
 AT_BOTH = (TUNED, AT_PAPERS_RATE)
 Rows = Sequence[str]
-Pairs = list[tuple[Rows, Rows]]
+Sides = list[tuple[Rows, Rows]]  # of each contrast: the rows that are added, and those that are taken off
 
 
-# --- which rows are compared: those that are added, and those that are taken off
+# --- which rows are compared
 
 
-def with_first(rows: Rows) -> Pairs:
+def with_first(rows: Rows) -> Sides:
     """The first row minus each of the others."""
     first, *others = rows
     return [((first,), (other,)) for other in others]
 
 
-def less_first(rows: Rows) -> Pairs:
+def less_first(rows: Rows) -> Sides:
     """Each of the others minus the first."""
     return [(other, first) for first, other in with_first(rows)]
 
 
-def in_order(rows: Rows) -> Pairs:
+def in_order(rows: Rows) -> Sides:
     """Each row minus the one before."""
     return [((above,), (under,)) for under, above in pairwise(rows)]
 
 
-def alone(rows: Rows) -> Pairs:
+def alone(rows: Rows) -> Sides:
     """Each row, from which a score is taken off, or nothing."""
     return [((row,), ()) for row in rows]
 
 
-def first_step(rows: Rows) -> Pairs:
+def first_step(rows: Rows) -> Sides:
     """The difference of the first two rows, minus that of each later two that are neighbours."""
     (start, end), *others = pairwise(rows)
     return [((end, under), (start, above)) for under, above in others]
 
 
-def two_differences(rows: Rows) -> Pairs:
+def two_differences(rows: Rows) -> Sides:
     """The first row minus the second, minus the difference of the third and the fourth."""
     first, second, third, fourth = rows
     return [((first, fourth), (second, third))]
 
 
-def two_by_two(rows: Rows) -> Pairs:
+def two_by_two(rows: Rows) -> Sides:
     """The first row of every two, and the second."""
     return [(rows[::2], rows[1::2])]
 
@@ -72,12 +70,12 @@ def two_by_two(rows: Rows) -> Pairs:
 class Kind:
     """What decides the rules of a kind.
 
-    What is `measured` of each of its `pairs` of rows lies between `low` and `high`: numbers, or names of limits
-    (`limit`). Or `decide` does so, a function, whose `pairs` say how the rows split.
+    What is `measured` between the `sides` of each of its contrasts lies between `low` and `high`: numbers, or names of
+    limits (`limit`). Or `decide` does so, a function, and `sides` say which of the rows one contrast needs.
     """
 
     measured: Callable[[Case, Rows, Rows], list[Comparison]] = accuracy
-    pairs: Callable[[Rows], Pairs] | None = None
+    sides: Callable[[Rows], Sides] | None = None
     low: str = "0"
     high: str = "inf"
     likeness: bool = False
@@ -85,7 +83,6 @@ class Kind:
     together: bool = False  # whether one study has to have all of its contrasts
     at: tuple[str, ...] | None = None  # where rates are read; None: where the rule says
     decide: Callable[[Case], list[Comparison]] | None = None
-    claims: tuple[str, ...] = ()  # that it serves; none: a kind that many share, of `fpt.papers.schema.KINDS`
 
 
 KINDS = {
@@ -96,33 +93,32 @@ KINDS = {
     "smaller_gap": Kind(accuracy, less_first, "by"),
     "near": Kind(above_printed, alone, "-within", "within", likeness=True),
     "rate_ratio": Kind(losses.ratio_of_rates, with_first, "by", "to", at=EVERY_RATE),
-    "faster": Kind(pairs=with_first, decide=steps.faster),
+    "faster": Kind(sides=with_first, decide=steps.faster),
     # those that serve a few claims
-    "jump": Kind(accuracy, first_step, together=True, claims=("L-39", "L-42")),
-    "larger_difference": Kind(accuracy, two_differences, claims=("L-54", "L-56", "P-29", "P-33")),
-    "linear": Kind(above_linear, alone, "-margin", "margin", likeness=True, claims=("L-13",)),
-    "above_linear": Kind(above_linear, alone, claims=("P-20", "P-21")),
-    "reaches": Kind(accuracy, alone, "level", claims=("L-06", "L-07", "L-37")),
-    "small_gap": Kind(accuracy, alone, "-inf", "margin", claims=("L-26",)),
-    "underfits": Kind(training_accuracy, less_first, together=True, claims=("L-27", "R-16", "X-03")),
-    "loses_at_papers_rate": Kind(by_rate.lost_at_papers_rate, alone, "by", at=AT_BOTH, claims=("X-04",)),
-    "lower": Kind(losses.test_loss, less_first, together=True, claims=("S-05", "X-15")),
-    "falls_with_steps": Kind(losses.fall_of_ratio, with_first, "1", at=EVERY_RATE, claims=("S-08",)),
-    "ratio_slope": Kind(
-        losses.exponent_in_width, two_by_two, "-0.25", "0.25", likeness=True, at=EVERY_RATE, claims=("S-03",)
-    ),  # nearer to 0, the same at every width, than to one half
-    "same_loss": Kind(decide=losses.same_loss, likeness=True, claims=("S-01", "S-06")),
-    "unstable": Kind(pairs=alone, decide=by_rate.unstable, at=AT_BOTH, claims=("L-08",)),
-    "drop": Kind(pairs=alone, decide=by_rate.drop, at=EVERY_RATE, claims=("L-49", "R-07")),
-    "lower_rate": Kind(pairs=with_first, decide=by_rate.lower_rate, at=EVERY_RATE, claims=("R-08",)),
-    "inverts": Kind(decide=by_rate.inverts, at=EVERY_RATE, claims=("R-04", "R-06")),
-    "inverts_somewhere": Kind(decide=by_rate.inverts_somewhere, at=EVERY_RATE, claims=("R-31",)),
-    "fixed_and_tuned": Kind(decide=by_rate.fixed_and_tuned, at=AT_BOTH, claims=("P-08", "P-09", "X-02")),
-    "orders_differ": Kind(decide=by_rate.orders_differ, at=EVERY_RATE, claims=("R-05",)),
-    "plane": Kind(decide=planes.plane, at=EVERY_RATE, claims=("P-01",)),
-    "crossing": Kind(decide=planes.crossing, claims=("P-02",)),
-    "never_reaches": Kind(decide=steps.never_reaches, claims=("R-12", "R-13")),
-    "attends": Kind(decide=attends, claims=("L-22", "L-23", "L-24")),
+    "jump": Kind(accuracy, first_step, together=True),
+    "larger_difference": Kind(accuracy, two_differences),
+    "linear": Kind(above_linear, alone, "-margin", "margin", likeness=True),
+    "above_linear": Kind(above_linear, alone),
+    "reaches": Kind(accuracy, alone, "level"),
+    "small_gap": Kind(accuracy, alone, "-inf", "margin"),
+    "underfits": Kind(training_accuracy, less_first, together=True),
+    "loses_at_papers_rate": Kind(by_rate.lost_at_papers_rate, alone, "by", at=AT_BOTH),
+    "lower": Kind(losses.test_loss, less_first, together=True),
+    "falls_with_steps": Kind(losses.fall_of_ratio, with_first, "1", at=EVERY_RATE),
+    # nearer to 0, the same at every width, than to one half
+    "ratio_slope": Kind(losses.exponent_in_width, two_by_two, "-0.25", "0.25", likeness=True, at=EVERY_RATE),
+    "same_loss": Kind(decide=losses.same_loss, likeness=True),
+    "unstable": Kind(sides=alone, decide=by_rate.unstable, at=AT_BOTH),
+    "drop": Kind(by_rate.drop, alone, "by", at=EVERY_RATE),
+    "lower_rate": Kind(sides=with_first, decide=by_rate.lower_rate, at=EVERY_RATE),
+    "inverts": Kind(decide=by_rate.inverts, at=EVERY_RATE),
+    "inverts_somewhere": Kind(decide=by_rate.inverts_somewhere, at=EVERY_RATE),
+    "fixed_and_tuned": Kind(by_rate.fixed_and_tuned, with_first, together=True, at=AT_BOTH),
+    "orders_differ": Kind(decide=by_rate.orders_differ, at=EVERY_RATE),
+    "plane": Kind(decide=planes.plane, at=EVERY_RATE),
+    "crossing": Kind(decide=planes.crossing),
+    "never_reaches": Kind(decide=steps.never_reaches),
+    "attends": Kind(decide=attends),
 }
 
 
@@ -146,9 +142,9 @@ def is_likeness(rule: Rule) -> bool:
 def contrasts_of(rule: Rule) -> list[Rule]:
     """A rule as rules of one contrast each, so that each may be read in the study that speaks for it."""
     kind = kind_of(rule)
-    if kind.pairs is None or kind.together:
+    if kind.sides is None or kind.together:
         return [rule]
-    parts = [{*plus, *minus} for plus, minus in kind.pairs(rule.rows)]
+    parts = [{*plus, *minus} for plus, minus in kind.sides(rule.rows)]
     return [rule.model_copy(update={"rows": tuple(row for row in rule.rows if row in part)}) for part in parts]
 
 
@@ -164,7 +160,7 @@ def comparisons_of(case: Case) -> list[Comparison]:
 def _contrasts(case: Case, kind: Kind) -> list[Comparison]:
     """What is measured of every pair of rows, between the limits."""
     found = []
-    for plus, minus in kind.pairs(case.rule.rows) if kind.pairs else []:
+    for plus, minus in kind.sides(case.rule.rows) if kind.sides else []:
         tie = kind.ties and _tied(case.rows[plus[0]], case.rows[minus[0]])
         low, high = ("-margin", "inf") if tie else (kind.low, kind.high)
         for each in kind.measured(case, plus, minus):
@@ -190,23 +186,3 @@ def _tied(first: TableCell, other: TableCell) -> bool:
     """Whether the paper prints the same for both rows, on all tasks for which the cells stand."""
     both = [(first.printed[task].value, other.printed[task].value) for task in first.printed if task in other.printed]
     return bool(both) and all(one == two for one, two in both)
-
-
-def baseline_verdict(claim: Claim, rule: Rule, task: str) -> tuple[str, str]:
-    """A word and a note: consistent where the computed score is the printed number within 0.5 points or two standard
-    errors of their difference; a slip beyond twice that; only read where it was not counted."""
-    name, scores = str(rule.level), known_scores(task)
-    if name not in scores:
-        return READ, f"{task}: {name} was not counted"
-    score, noise = 100 * scores[name].share, 100 * scores[name].standard_error
-    printed, error = claim.numbers["accuracy"], claim.numbers.get("se", 0.0)
-    if isinstance(printed, dict):
-        printed = printed[LEVELS.index(name)]
-    allowed = printed if isinstance(printed, list | tuple) else [printed]
-    away, close = min(abs(score - number) for number in allowed), max(TOLERANCE, 2 * math.hypot(error, noise))
-    word = TOO_CLOSE
-    if away <= close:
-        word = CONSISTENT
-    elif away > 2 * close:
-        word = SLIP
-    return word, f"{task}: {name} {score:.1f}, printed {' and '.join(f'{number:g}' for number in allowed)}"

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from fpt.results.arm import Arm, picked, same_rate
-from fpt.results.cells import Cell, arm_of
 from fpt.results.difference import shared_rates
 from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, paired
 from fpt.seeds import stream
@@ -35,7 +34,7 @@ def tuned(planes: Planes) -> "pd.Series[float]":
     return picked(tested, selection.choices(validation)).reindex(tested.index)
 
 
-def conclusions(first: Cell, second: Cell) -> pd.DataFrame:
+def conclusions(first: Arm, second: Arm) -> pd.DataFrame:
     """What fewer rates, or fewer seeds, would have concluded on the tuned first minus the second at the last budget.
 
     One row per number of rates (`of` "rates": at equal distances in the grid that both have) or of seeds (any of
@@ -44,12 +43,9 @@ def conclusions(first: Cell, second: Cell) -> pd.DataFrame:
     the `second`. A conclusion is the sign of the mean, or none where its 95% interval (over seeds, and over the
     images of a fixed test set) includes 0; `whole` is that of all.
     """
-    both = [arm for cell in (first, second) if (arm := arm_of(cell))]
-    if len(both) < 2:
-        return pd.DataFrame(columns=["of", "kept", "whole", *HOW])
     shared = shared_rates(first, second)
-    seeds = both[0].validation().index.intersection(both[1].validation().index)
-    arms = [accuracies(arm, shared, seeds) for arm in both]
+    seeds = first.validation().index.intersection(second.validation().index)
+    arms = [accuracies(arm, shared, seeds) for arm in (first, second)]
     rates, rows = range(len(shared)), range(len(seeds))
     noise = first.test_noise() + second.test_noise()
     whole = says(arms, rates, rows, noise)

@@ -1,19 +1,17 @@
 """Steps to reach a goal: the first budget at which the mean curve of a row is there, with an interval by inversion."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from fpt.claims.case import Case, Comparison, levels_of
-from fpt.results.cells import TUNED, Cell, TableCell
+from fpt.claims.case import Case, Comparison
+from fpt.results.arm import TUNED, Arm, remembered
 from fpt.results.difference import Point, paired_difference, total
 from fpt.results.estimate import TIMES, Estimate
 from fpt.results.stats import SIGNIFICANCE, paired
 
 REACHED = 1e-9  # what is equal to the goal has reached it
-
-
-Goal = float | Cell  # what is to be reached: an accuracy, or that of another row at its last budget, by seed
+Goal = float | Arm  # what is to be reached: an accuracy, or that of another arm at its last budget, by seed
 
 
 @dataclass(frozen=True)
@@ -57,14 +55,15 @@ class Reach:
         return f"{steps:,.0f}" if math.isfinite(steps) else f"> {self.steps[-1]:,}"
 
 
-def goal_of(cell: TableCell) -> Goal | None:
-    """The goal of a cell's table: the sweep's threshold, or what the row `until` comes to; None where there is none."""
-    if cell.table.until != "threshold":
-        return cell.goal if cell.goal and not cell.goal.problem else None
-    return cell.arm.threshold if cell.arm else None
+def goal_of(case: Case, row: str) -> Goal | None:
+    """The goal of the table: the threshold of the row's sweep, or what the row `until` comes to; None where there is
+    none."""
+    until = case.any_cell.table.until
+    return case.arms[row].threshold if until == "threshold" else case.arms[until]
 
 
-def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -> Reach:
+@remembered
+def reach(arm: Arm, goal: Goal, at: str | float = TUNED, fine: bool = False) -> Reach:
     """By test accuracy at the budgets, or (`fine`) by the best validation accuracy so far at every evaluation step.
 
     At an end of the grid an accuracy is a lower bound: it does not show that the goal is not reached, and one at which
@@ -73,16 +72,16 @@ def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -
     last: list[Point] = [] if isinstance(goal, float) else [(goal, at, None)]
     level = goal if isinstance(goal, float) else 0.0
     if fine:
-        by_step = cell.validated(at).T
+        by_step = arm.validated(at).T
         tests = {step: paired(by_step[step], total(last, level)) for step in map(int, by_step.columns)}
     else:
-        tests = {step: paired_difference([(cell, at, step)], last, level) for step in cell.budgets}
-    is_goal = any(each.name == cell.name for each, *_ in last) and not fine
+        tests = {step: paired_difference([(arm, at, step)], last, level) for step in arm.budgets}
+    is_goal = any(each.name == arm.name for each, *_ in last) and not fine
     above = [test.above(-REACHED) for test in tests.values()]
     below = [test.below(-REACHED) for test in tests.values()]
     if is_goal:  # at its last budget a row is where it comes to
         above[-1], below[-1] = 0.0, 1.0
-    ends = [at == TUNED and bool(cell.ends(step)) for step in tests]
+    ends = [at == TUNED and bool(arm.ends(step)) for step in tests]
     bounded = at == TUNED and any(each.at_edge for each, *_ in last) and not is_goal
     there = [1.0 if bounded else max(above[k:]) for k in range(len(tests))]
     short = [1.0 if any(ends[: k + 1]) else max(below[: k + 1]) for k in range(len(tests))]
@@ -95,15 +94,6 @@ def reach(cell: Cell, goal: Goal, at: str | float = TUNED, fine: bool = False) -
         last=list(tests.values())[-1],
         edges=bounded or any(ends),
     )
-
-
-def _reach_once(cell: TableCell, goal: Goal, at: str | float, fine: bool) -> Reach:
-    """`reach`, which many claims ask of the same rows."""
-    if cell.arm is None:
-        return reach(cell, goal, at, fine)
-    of_goal = goal if isinstance(goal, float) else (goal.study, goal.sweep, goal.name)
-    key = ("reach", cell.table.kind, cell.row, of_goal, at, cell.papers_rate, fine)
-    return cell.arm.once(key, lambda: reach(cell, goal, at, fine))
 
 
 def ratio_of_steps(over: Reach, under: Reach) -> Estimate:
@@ -122,17 +112,12 @@ def slower(first: Reach, other: Reach, times: float) -> float:
     There must be a step from which the first is there, and `times` as many until which the other is not: two bounds,
     each of which errs with p, so twice the larger of them.
     """
-    pairs = [
-        max(there, other.short[k])
-        for step, there in zip(first.steps, first.there, strict=True)
-        if (k := _at_least(other.steps, times * step * (1 - REACHED))) is not None
-    ]
-    return min(1.0, 2 * min(pairs, default=1.0))
-
-
-def _at_least(steps: Sequence[int], wanted: float) -> int | None:
-    """The place of the first step that is not less than `wanted`; None: there is none."""
-    return next((k for k, step in enumerate(steps) if step >= wanted), None)
+    bounds = [1.0]
+    for step, there in zip(first.steps, first.there, strict=True):
+        wanted = times * step * (1 - REACHED)
+        later = [short for k, short in zip(other.steps, other.short, strict=True) if k >= wanted]
+        bounds += [max(there, short) for short in later[:1]]
+    return min(1.0, 2 * min(bounds))
 
 
 def faster(case: Case) -> list[Comparison]:
@@ -143,11 +128,11 @@ def faster(case: Case) -> list[Comparison]:
     """
     at, by, to = case.rule.at, max(case.rule.by, 1.0), case.rule.to
     fine, found = math.isfinite(to), dict[str, Reach]()
-    for row, cell in case.rows.items():
-        goal = goal_of(cell)
+    for row, arm in case.arms.items():
+        goal = goal_of(case, row)
         if goal is None:
             return [case.untested("no threshold is set in this study")]
-        found[row] = _reach_once(cell, goal, at, fine)
+        found[row] = reach(arm, goal, case.rows[row].rate(at), fine)
     first, *others = case.rule.rows
     comparisons = []
     for other in others:
@@ -156,13 +141,14 @@ def faster(case: Case) -> list[Comparison]:
             more = max(more, slower(found[other], found[first], 1 / to))
             less = min(less, slower(found[first], found[other], to))
         more, less = min(1.0, 2 * more), min(1.0, 2 * less)  # two-sided, as the interval
-        words = f"steps of {case.label(other)} / {case.label(first)}"
-        comparison = _by_steps(case, words, {row: found[row] for row in (first, other)}, more, less, fine=fine)
         both = min(slower(found[first], found[other], 1.0), slower(found[other], found[first], 1.0))
         comparisons.append(
-            replace(
-                comparison,
-                estimate=replace(ratio_of_steps(found[other], found[first]), p_of_none=min(1.0, 2 * both)),
+            Comparison(
+                f"steps of {case.label(other)} / {case.label(first)}",
+                replace(ratio_of_steps(found[other], found[first]), p_of_none=min(1.0, 2 * both)),
+                supports=more,
+                contradicts=less,
+                note=_in_words(case, {row: found[row] for row in (first, other)}, " on validation data" * fine),
                 limits=(by, to),
                 of=f"steps to {_goal_in_words(case)}{' on validation data' * fine}",
                 plus=case.sweeps([other]),
@@ -174,34 +160,22 @@ def faster(case: Case) -> list[Comparison]:
 
 def _goal_in_words(case: Case) -> str:
     """The threshold, or the sweep whose last accuracy is to be reached."""
-    goal = goal_of(case.any_cell)
+    goal = goal_of(case, case.rule.rows[0])
     return f"{goal:g}" if isinstance(goal, float) else f"the end of {goal.sweep}" if goal else ""
 
 
 def never_reaches(case: Case) -> list[Comparison]:
     """The first row does not come to the accuracy of the second at the last budget."""
-    first, second = (case.rows[row] for row in case.rule.rows)
-    found = reach(first, second, case.rule.at)
+    first, second = case.rule.rows
+    found = reach(case.arms[first], case.arms[second], case.any_cell.rate(case.rule.at))
     supports, contradicts = (min(1.0, 2 * p[-1]) for p in (found.short, found.there))
-    words = f"{first.label} - {second.label}"
-    in_steps = _by_steps(case, words, {first.row: found}, supports, contradicts)
-    at, sides = case.rule.at, (first.sweep, second.sweep)
-    levels = levels_of([(first, at, None)], [(second, at, None)])
-    limits = -math.inf, 0.0
-    return [replace(in_steps, estimate=found.last, limits=limits, plus=sides[:1], minus=sides[1:], levels=levels)]
+    difference, note = case.contrast([first], [second]), _in_words(case, {first: found})
+    limits = (-math.inf, 0.0)
+    return [replace(difference, supports=supports, contradicts=contradicts, note=note, limits=limits)]
 
 
-def _by_steps(
-    case: Case,
-    words: str,
-    found: Mapping[str, Reach],
-    supports: float,
-    contradicts: float,
-    fine: bool = False,
-) -> Comparison:
-    """A comparison whose note gives the steps of each row, with their 95% intervals."""
-    steps = [f"{case.label(row)} {each.words}" for row, each in found.items()]
-    note = f"steps{' on validation data' if fine else ''}: {', '.join(steps)}"
+def _in_words(case: Case, found: Mapping[str, Reach], of: str = "") -> str:
+    """The steps of each row, with their 95% intervals."""
+    note = f"steps{of}: {', '.join(f'{case.label(row)} {each.words}' for row, each in found.items())}"
     bounded = [case.label(row) for row, each in found.items() if each.edges]
-    note += f"; edge of the grid: {', '.join(bounded)}" if bounded else ""
-    return Comparison(words, supports=supports, contradicts=contradicts, note=note)
+    return f"{note}; edge of the grid: {', '.join(bounded)}" if bounded else note

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.claims import words
-from fpt.claims.asked import LABELS
+from fpt.claims.asked import HOW_PLANNED
 from fpt.errors import DataError
 from fpt.files import STUDY_FILE, write_atomically
 from fpt.results.arm import ARMS, ROWS
@@ -57,7 +57,7 @@ def write(table: pd.DataFrame, folder: Path, digest: str) -> None:
 
 def contrasts_of(table: pd.DataFrame) -> pd.DataFrame:
     """Each contrast once, by its id, with the strongest label that one of its claims gives it."""
-    shown = table[table["id"] != ""].sort_values("planned", key=lambda each: each.map(LABELS.index), kind="stable")
+    shown = table[table["id"] != ""].sort_values("planned", key=lambda each: each.map(HOW_PLANNED.index), kind="stable")
     once = (
         turned(shown).drop_duplicates("id", keep="last").sort_values(["study", "task", "first", "second", "at", "id"])
     )

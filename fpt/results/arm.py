@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -38,19 +38,27 @@ TableName = Literal["runs", "attention", "answers"]
 TUNED = "tuned"  # each seed at the rate that is best on the other seeds
 COLLAPSE = 0.3  # a run so far below the median of its own rate, at the same budget, has collapsed
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
-def _once(read: Callable[..., T]) -> Callable[..., T]:
-    """A method that reads an arm at a rate and a budget, made once for each: verdicts ask for the same many times."""
+def remembered(read: "Callable[Concatenate[Arm, P], T]") -> "Callable[Concatenate[Arm, P], T]":
+    """What reads an arm is called once for the same arguments: verdicts ask for the same many times. Of a table, a
+    copy: who writes into it changes nobody else's."""
 
     @wraps(read)
-    def remembered(arm: "Arm", at: str | float = TUNED, budget: int | None = None) -> T:
-        return arm.once((read.__name__, arm.of, at, budget), lambda: read(arm, at, budget))
+    def known(arm: "Arm", /, *args: P.args, **named: P.kwargs) -> T:
+        key = (read, arm.of, args, *named.items())
+        if key not in arm.memory:
+            arm.memory[key] = read(arm, *args, **named)
+        found = arm.memory[key]
+        if isinstance(found, pd.DataFrame | pd.Series):
+            found = found.copy(deep=False)  # pandas copies what is written to
+        return cast(T, found)
 
-    return remembered
+    return known
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Arm:
     """A finished sweep under its name: its record, and its tables, read when they are first asked for.
 
@@ -73,17 +81,11 @@ class Arm:
     result: dict[str, Any]
     origin: Origin = "published"
     of: str = "accuracy"
-    _known: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
-    problem: ClassVar[str] = ""  # a cell of a paper's table may have no arm; an arm has results
+    memory: dict[tuple[Any, ...], Any] = field(default_factory=dict)  # of what is `remembered`
 
     def __repr__(self) -> str:
         grid = f"{len(self.rates)} rates, {len(self.fields['seeds'])} seeds, {self.steps:,} steps"
         return f"Arm({self.name} on {self.task}, {self.study or self.folder}: {grid}, {self.origin})"
-
-    @property
-    def label(self) -> str:
-        """As a caption names it."""
-        return self.name
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -186,17 +188,22 @@ class Arm:
         """Whether a tuned rate of the last budget is an end of the grid: the accuracy is a lower bound."""
         return bool(self.ends())
 
+    @remembered
     def validation(self, step: int | None = None) -> pd.DataFrame:
         """The validation accuracy of what is reported at a step [the last], seeds x rates: the best until then, or the
         last; nan if a run was not finite by then."""
-        step = self.steps if step is None else step
-        return self.once(("validation", step), lambda: self._validation(step))
+        if step in (None, self.steps):
+            return selection.by_seed(self.runs)
+        steps, values = self._so_far()
+        early, runs = np.flatnonzero(steps <= step), self._diverged
+        best = values[:, :, early[-1]] if len(early) else math.nan
+        return pd.DataFrame(np.where(runs <= step, math.nan, best), runs.index, runs.columns)
 
+    @remembered
     def choices(self, step: int | None = None) -> "pd.Series[float]":
         """By seed: the tuned rate of a run of so many steps, the best on the other seeds; nan where there is none
         (fpt.sweeps.selection.choices)."""
-        step = self.steps if step is None else step
-        return self.once(("choices", step), lambda: selection.choices(self.validation(step)))
+        return selection.choices(self.validation(step))
 
     def best_rate(self, budget: int | None = None) -> float | None:
         """The rate with the best mean validation accuracy over all seeds; None where some run diverged at every
@@ -209,6 +216,7 @@ class Arm:
         both = {"low", "high"} if len(self.rates) == 1 else set[str]()
         return both | selection.ends(self.choices(budget), self.validation(budget))
 
+    @remembered
     def plane(self, budget: int | None = None, column: str = "") -> pd.DataFrame:
         """What `values` are of at a budget [the last], seeds x rates; or a column of the runs, nan where none was
         finite.
@@ -220,16 +228,16 @@ class Arm:
         if budget not in self.budgets:
             raise SpecError(f"budget {budget}: {self.folder / RESULT} is reported at {self.budgets} steps")
         if column:
-            return self.once(("plane", budget, column), lambda: self._plane(budget, column))
+            return self._reported(budget, column)
         if self.of == "gap":
             return self._accuracy("train", budget) - self._accuracy("test", budget)
-        return self.once(("tested", budget), lambda: self.plane(budget, "test_accuracy").fillna(self.guessing))
+        return self._reported(budget, "test_accuracy").fillna(self.guessing)
 
     def _accuracy(self, part: Literal["train", "test"], budget: int | None) -> pd.DataFrame:
         """That of which a gap is made: of the parameters of the last step, where the budget is the last."""
         return self.plane(budget, f"{part}_accuracy" + "_last" * (budget in (None, self.steps)))
 
-    @_once
+    @remembered
     def values(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[float]":
         """By seed: what the arm is read for, `of`.
 
@@ -241,7 +249,7 @@ class Arm:
         """Whether what it is read at hangs on a choice of its seeds, so that each is also left out of it."""
         return at == TUNED
 
-    @_once
+    @remembered
     def without(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
         """What `values` would be without one seed, whose runs then take part in no choice: the seed that is left out x
         the seeds, nan for itself."""
@@ -254,14 +262,11 @@ class Arm:
         """By seed, at the rate that the other seeds choose: its `values`, or a column of the runs."""
         return picked(self.plane(budget, of), self.choices(budget))
 
+    @remembered
     def at(self, at: str | float = TUNED, table: TableName = "runs") -> pd.DataFrame:
         """The rows of a table of the runs to which `values` belong; of the runs themselves, by seed."""
-        rates = self._rates(at, None)
-        return self.once((table, *rates.items()), lambda: self._at(table, rates))
-
-    def _at(self, table: TableName, rates: "pd.Series[float]") -> pd.DataFrame:
         frame: pd.DataFrame = getattr(self, table)
-        rows = frame[at_own(frame, rates)]
+        rows = frame[at_own(frame, self._rates(at, None))]
         return rows.set_index("seed") if table == "runs" else rows
 
     def validated(self, at: str | float = TUNED) -> pd.DataFrame:
@@ -274,13 +279,13 @@ class Arm:
         """How many of the runs at this rate diverged."""
         return int(picked(self._diverged.notna(), self._rates(at, None)).sum())
 
-    @_once
+    @remembered
     def collapsed(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[bool]":
         """By seed: whether the run to which its value belongs lies 30 points below the median of its own rate; a gap
         does not collapse."""
-        plane = self.once(("fallen", self.of, budget), lambda: self._fallen(budget))
-        return picked(plane, self._rates(at, budget)).astype(bool)
+        return picked(self._fallen(budget), self._rates(at, budget)).astype(bool)
 
+    @remembered
     def _fallen(self, budget: int | None) -> pd.DataFrame:
         plane, least = self.plane(budget), math.inf if self.of == "gap" else COLLAPSE
         return plane < plane.median() - least
@@ -292,7 +297,7 @@ class Arm:
             values = picked(self._accuracy("test", budget), self._rates(at, budget))
         return sampling_noise(float(values.mean()), self.sampled_from)
 
-    @_once
+    @remembered
     def right(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
         """Seeds x examples (number and class) of a test set that seeds share: 1 where the run that `values` are of is
         right, else 0; nan where it has no answer. No rows without answers, and before the last budget."""
@@ -312,38 +317,22 @@ class Arm:
         without = self.without(at, budget) if at == TUNED else None
         return mean_of(self.values(at, budget), self.test_noise(at, budget) + noise, without)
 
-    def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """What `make` gives, made once for each key. Of a table, a copy: who writes into it changes nobody else's."""
-        if key not in self._known:
-            self._known[key] = make()
-        found = self._known[key]
-        if isinstance(found, pd.DataFrame | pd.Series):
-            found = found.copy(deep=False)  # pandas copies what is written to
-        return cast(T, found)
-
     def _rates(self, at: str | float, budget: int | None) -> "pd.Series[float]":
         """The rate by seed."""
         return self.choices(budget) if at == TUNED else pd.Series(float(at), self._diverged.index, dtype=float)
 
-    def _plane(self, budget: int, column: str) -> pd.DataFrame:
-        """A run that diverged before the budget stays with what it was at its end: the reported parameters are the
-        same."""
+    def _reported(self, budget: int, column: str) -> pd.DataFrame:
+        """A column, seeds x rates. A run that diverged before the budget stays with what it was at its end: the
+        reported parameters are the same."""
         end = _by_rate(self.runs, column)
         if budget == self.steps:
             return end
-        steps, values = self.once(("by step", column), lambda: self._by_step(column))
+        steps, values = self._by_step(column)
         then = values[:, :, int(np.flatnonzero(steps == budget)[0])]
         kept = np.where(self._diverged <= budget, end.to_numpy(float), math.nan)
         return pd.DataFrame(np.where(np.isnan(then), kept, then), end.index, end.columns)
 
-    def _validation(self, step: int) -> pd.DataFrame:
-        if step == self.steps:
-            return selection.by_seed(self.runs)
-        steps, values = self.once(("so far",), self._so_far)
-        early, runs = np.flatnonzero(steps <= step), self._diverged
-        best = values[:, :, early[-1]] if len(early) else math.nan
-        return pd.DataFrame(np.where(runs <= step, math.nan, best), runs.index, runs.columns)
-
+    @remembered
     def _so_far(self) -> tuple[Any, Any]:
         """The steps of the curves, and the validation accuracy of what would be reported, seeds x rates x steps: the
         best until then, or the last."""
@@ -353,6 +342,7 @@ class Arm:
         last = np.maximum.accumulate(np.where(np.isnan(values), 0, np.arange(len(steps))), axis=2)
         return steps, np.take_along_axis(values, last, axis=2)
 
+    @remembered
     def _by_step(self, column: str) -> tuple[Any, Any]:
         """The steps of the curves, ascending, and a column of them, seeds x rates x steps."""
         runs = pd.MultiIndex.from_product([self._diverged.index, self._diverged.columns])

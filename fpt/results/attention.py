@@ -6,19 +6,18 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import SpecError, check_known
-from fpt.results.arm import TUNED
-from fpt.results.cells import Cell, arm_of
-from fpt.results.contrasts import Level, cell_of
+from fpt.results.arm import TUNED, Arm
+from fpt.results.contrasts import Level, find_arm
 from fpt.results.stats import mean_of
 
 Scores = dict[str, "pd.Series[float]"]
 
 
-def maps_of(cell: Cell, at: str = TUNED, trained: bool = True) -> pd.DataFrame:
+def maps_of(arm: Arm, at: str | float = TUNED, trained: bool = True) -> pd.DataFrame:
     """One row per run, query and key, after [before] training; no rows if the sweep did not measure attention."""
-    if (arm := arm_of(cell)) is None or arm.attention.empty:
+    if arm.attention.empty:
         return pd.DataFrame()
-    maps = cell.at(at, "attention")
+    maps = arm.at(at, "attention")
     return maps[maps["trained"].astype(bool) == trained]
 
 
@@ -59,10 +58,10 @@ def aligned(maps: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"weight": weight, "needed": weight.index.get_level_values("key").str.startswith("match")})
 
 
-def attention_maps(cells: Iterable[Cell]) -> dict[str, pd.DataFrame]:
-    """Row -> `aligned` maps after training, each seed at its own rate, of the rows that were measured."""
-    found = {cell.label: maps_of(cell) for cell in cells}
-    return {label: aligned(maps) for label, maps in found.items() if len(maps)}
+def attention_maps(arms: Iterable[Arm]) -> dict[str, pd.DataFrame]:
+    """Name -> `aligned` maps after training, each seed at its own rate, of the arms that were measured."""
+    found = {arm.name: maps_of(arm) for arm in arms}
+    return {name: aligned(maps) for name, maps in found.items() if len(maps)}
 
 
 def attended(study: str, arm: str, *, task: str, score: str = "mass", trained: bool = True) -> Level:
@@ -71,10 +70,10 @@ def attended(study: str, arm: str, *, task: str, score: str = "mass", trained: b
     `score`: one of `scores`: "mass", "chance" or "lead". `trained`: after training, else before it. Raises SpecError
     for a study, task, arm or score that is not there, and for an arm whose attention was not measured.
     """
-    cell = cell_of(study, arm, task=task)
-    maps = maps_of(cell, trained=trained)
+    read = find_arm(study, arm, task=task)
+    maps = maps_of(read, trained=trained)
     if maps.empty:
         raise SpecError(f"{study}, {task}, {arm}: its attention was not measured")
     found = scores(maps)
     check_known("score of attention", score, found)
-    return Level.of(mean_of(found[score]).in_percent, rate=cell.best_rate())
+    return Level.of(mean_of(found[score]).in_percent, rate=read.best_rate())

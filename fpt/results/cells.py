@@ -1,26 +1,20 @@
 """Cells: a row of a paper's table on one task of one study, with the arm that serves it."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from fpt.results.arm import ROWS, Arm, TableName, served
-from fpt.results.arm import TUNED as TUNED
-from fpt.results.estimate import Estimate
-from fpt.results.pairs import pairs
-from fpt.results.runs import BEFORE, Origin, arms_in, find_study, left_out, study_names
+from fpt.results.arm import ROWS, Arm, served
+from fpt.results.runs import Origin, arms_in, find_study, left_out, study_names
 
 if TYPE_CHECKING:
     from fpt.papers.schema import Paper, PaperTable, Printed
-    from fpt.sweeps.spec import SweepSpec
+    from fpt.sweeps.rows import Planned
     from fpt.sweeps.study import Study
 
-NOT_RUN_YET = "not run yet"
 AT_PAPERS_RATE = "paper"  # the rate that the paper prints for the row, for all seeds
 PAPER_SCALE, REDUCED = "paper", "reduced"
 FEW_SEEDS = 8  # with fewer a number is exploratory
@@ -28,27 +22,16 @@ FEW_SEEDS = 8  # with fewer a number is exploratory
 
 @dataclass(frozen=True)
 class TableCell:
-    """A row of a paper's table on one task, and the arm that serves it; or, where that was not run, what is planned.
+    """A row of a paper's table on one task, with the finished arm that serves it.
 
-    `task` is what was run, `stands_for` the paper's tasks in whose place it stands (itself, if it is the paper's).
-    Numbers are those of the arm, whose methods these are: `at` may be AT_PAPERS_RATE as well. Without an arm there are
-    none.
+    The task is the arm's; `stands_for` are the paper's tasks in whose place it stands (itself, if it is the paper's).
     """
 
     table: "PaperTable"
     row: str
-    task: str
+    arm: Arm
     stands_for: tuple[str, ...] = ()
-    arm: Arm | None = None
-    planned: "SweepSpec | None" = None
     scale: str = REDUCED
-    study: str = ""
-    goal: "TableCell | None" = None  # of a table of steps: the row whose last accuracy is to be reached
-
-    @property
-    def name(self) -> str:
-        """What tells it apart in its table."""
-        return self.row
 
     @property
     def paper(self) -> "Paper":
@@ -68,133 +51,25 @@ class TableCell:
         return {task: entry.printed[task] for task in self.stands_for if task in entry.printed}
 
     @property
-    def spec(self) -> "SweepSpec | None":
-        """The sweep that serves it, or is to serve it."""
-        return self.planned or (self.arm.spec if self.arm else None)
+    def papers_rate(self) -> float:
+        """The rate that the paper prints for this model and task; nan where it prints none."""
+        rate = self.paper.rate((*self.stands_for, self.arm.task)[0], self.arm.fields["backbone"])
+        return math.nan if rate is None else rate
 
-    @property
-    def sweep(self) -> str:
-        """The name of the sweep that serves it, or is to serve it."""
-        return self.arm.sweep if self.arm else self.planned.folder_name if self.planned else ""
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """Of that sweep; one that is not in an older record had the value that was the only one then."""
-        return BEFORE | (self.arm.fields if self.arm else self.planned.resolved() if self.planned else {})
-
-    @property
-    def pair(self) -> str:
-        """The pair of a backbone and a task in which it counts."""
-        return self.arm.pair if self.arm else pairs().name(self.fields["backbone"], self.task)
-
-    @property
-    def problem(self) -> str:
-        """Why there is nothing to show; empty if there is something."""
-        return "" if self.arm else NOT_RUN_YET
-
-    @property
-    def seeds(self) -> int:
-        return self.arm.seeds if self.arm else 0
-
-    @property
-    def at_edge(self) -> bool:
-        return self.arm.at_edge if self.arm else False
-
-    @property
-    def rates(self) -> list[float]:
-        """The grid as it was trained, else as it is planned."""
-        if self.arm:
-            return self.arm.rates
-        return list(self.planned.learning_rates) if self.planned else []
-
-    @property
-    def budgets(self) -> list[int]:
-        if self.arm:
-            return self.arm.budgets
-        return self.planned.budgets() if self.planned else []
-
-    @property
-    def variant(self) -> str:
-        """Of the task, as it was run; the paper's, where there is no sweep."""
-        if self.arm:
-            return self.arm.variant
-        return self.planned.variant if self.planned else "paper"
-
-    @property
-    def papers_rate(self) -> float | None:
-        """The rate that the paper prints for this model and task."""
-        backbone = self.arm.fields["backbone"] if self.arm else self.planned.backbone if self.planned else ""
-        return self.paper.rate(self.stands_for[0] if self.stands_for else self.task, backbone)
-
-    def _at(self, at: str | float) -> str | float:
-        """Where its arm is read; nan where the paper prints no rate."""
-        if at != AT_PAPERS_RATE:
-            return at
-        return math.nan if self.papers_rate is None else self.papers_rate
-
-    def choices(self, budget: int | None = None) -> "pd.Series[float]":
-        return self.arm.choices(budget) if self.arm else pd.Series(dtype=float)
-
-    def best_rate(self, budget: int | None = None) -> float | None:
-        return self.arm.best_rate(budget) if self.arm else None
-
-    def ends(self, budget: int | None = None) -> set[str]:
-        return self.arm.ends(budget) if self.arm else set()
-
-    def plane(self, budget: int | None = None) -> pd.DataFrame:
-        return self.arm.plane(budget) if self.arm else pd.DataFrame()
-
-    def at(self, at: str | float = TUNED, table: TableName = "runs") -> pd.DataFrame:
-        return self.arm.at(self._at(at), table) if self.arm else pd.DataFrame()
-
-    def values(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[float]":
-        return self.arm.values(self._at(at), budget) if self.arm else pd.Series(dtype=float)
-
-    def without(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
-        return self.arm.without(self._at(at), budget) if self.arm else pd.DataFrame()
-
-    def chooses(self, at: str | float) -> bool:
-        return self.arm.chooses(at) if self.arm else False
-
-    def validated(self, at: str | float = TUNED) -> pd.DataFrame:
-        return self.arm.validated(self._at(at)) if self.arm else pd.DataFrame()
-
-    def diverged(self, at: str | float = TUNED) -> int:
-        return self.arm.diverged(self._at(at)) if self.arm else 0
-
-    def collapsed(self, at: str | float = TUNED, budget: int | None = None) -> "pd.Series[bool]":
-        return self.arm.collapsed(self._at(at), budget) if self.arm else pd.Series(dtype=bool)
-
-    def test_noise(self, at: str | float = TUNED, budget: int | None = None) -> float:
-        return self.arm.test_noise(self._at(at), budget) if self.arm else 0.0
-
-    def right(self, at: str | float = TUNED, budget: int | None = None) -> pd.DataFrame:
-        return self.arm.right(self._at(at), budget) if self.arm else pd.DataFrame()
-
-    def estimate(self, at: str | float = TUNED, budget: int | None = None, noise: float = 0.0) -> Estimate:
-        return self.arm.estimate(self._at(at), budget, noise) if self.arm else Estimate()
-
-
-Cell = TableCell | Arm  # what can be read at a rate and a budget
-
-
-def arm_of(cell: Cell) -> Arm | None:
-    """The arm of a cell, which it may be itself."""
-    return cell if isinstance(cell, Arm) else cell.arm
+    def rate(self, at: str | float) -> str | float:
+        """Where its arm is read: AT_PAPERS_RATE as a number, anything else as it is."""
+        return self.papers_rate if at == AT_PAPERS_RATE else at
 
 
 @dataclass(frozen=True)
 class StudyCells:
-    """The cells that one study gives to any table of any paper, read when they are first asked for; origins as in
-    `load_runs`.
-
-    `planned`: also those of sweeps that were not run. For these the study file is read, and where nothing is published.
-    """
+    """The arms of one study, and the cells that they give to any table of any paper, read when they are first asked
+    for; origins as in `load_runs`."""
 
     folder: Path
     origin: Origin | None = None
-    planned: bool = False
-    _known: dict[str, list[TableCell]] = field(default_factory=dict, repr=False, compare=False)
+    _cells: dict[str, list[TableCell]] = field(default_factory=dict, repr=False, compare=False)  # by table
+    _not_run: dict[str, "dict[str, dict[str, Planned]]"] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -211,47 +86,50 @@ class StudyCells:
         """Its arms by the name of their sweep."""
         return arms_in(self.folder, self.origin)
 
-    @cached_property
-    def _is_served(self) -> bool:
-        """Whether runs/rows.csv has all of its cells: everything is published, or the rest is not asked for."""
-        if not any(arm.origin == "published" for arm in self.results.values()):
-            return False
-        return not self.planned or all(spec.folder_name in self.results for spec in self.study.sweeps)
-
     def cells(self, table: "PaperTable") -> list[TableCell]:
-        """The rows of the table, in its order, on every task on which the study has a sweep for them."""
-        if table.id not in self._known:
-            found = {(cell.row, cell.task): cell for cell in self._served(table)}
-            if not self._is_served:
-                found = {(cell.row, cell.task): cell for cell in self._planned(table)} | found
+        """The rows of the table, in its order, on every task on which an arm serves them."""
+        if table.id not in self._cells:
             order = list(table.rows)
-            cells = sorted(found.values(), key=lambda cell: order.index(cell.row))
-            goals = {cell.task: cell for cell in cells if table.kind == "steps" and cell.row == table.until}
-            self._known[table.id] = [replace(cell, goal=goals.get(cell.task)) for cell in cells]
-        return self._known[table.id]
+            self._cells[table.id] = sorted(self._served(table), key=lambda cell: order.index(cell.row))
+        return self._cells[table.id]
 
-    def _served(self, table: "PaperTable") -> Iterable[TableCell]:
-        """By runs/rows.csv, what published arms serve."""
-        for line in served(self.folder.parent / ROWS, self.name, table.id):
-            arm = self.results.get(line["sweep"])
-            if arm and arm.origin == "published" and line["row"] in table.rows:
-                stands_for = tuple(line["stands_for"].split(";"))
+    def _served(self, table: "PaperTable") -> Iterator[TableCell]:
+        """By runs/rows.csv, where they are published; else by the study file."""
+        if any(arm.origin == "published" for arm in self.results.values()):
+            lines = [
+                (line["sweep"], line["row"], tuple(line["stands_for"].split(";")), line["scale"])
+                for line in served(self.folder.parent / ROWS, self.name, table.id)
+                if line["row"] in table.rows
+            ]
+        else:
+            planned = self.study.planned(table) if self.results else []
+            lines = [(each.spec.folder_name, each.row, each.stands_for, each.scale) for each in planned]
+        for sweep, row, stands_for, scale in lines:
+            if arm := self.results.get(sweep):
                 of = replace(arm, of="gap") if table.kind == "gap" else arm
-                yield TableCell(table, line["row"], arm.task, stands_for, of, scale=line["scale"], study=self.name)
-
-    def _planned(self, table: "PaperTable") -> Iterable[TableCell]:
-        """By the study file, what its sweeps serve or are to serve."""
-        for each in self.study.planned(table):
-            arm = self.results.get(each.spec.folder_name)
-            of = replace(arm, of="gap") if arm and table.kind == "gap" else arm
-            yield TableCell(table, each.row, each.task, each.stands_for, of, each.spec, each.scale, self.name)
+                yield TableCell(table, row, of, stands_for, scale)
 
     def by_task(self, table: "PaperTable") -> dict[str, dict[str, TableCell]]:
-        """Task -> row -> cell, for the tasks on which at least one row has a sweep."""
+        """Task -> row -> cell, for the tasks on which an arm serves at least one row."""
         found: dict[str, dict[str, TableCell]] = {}
         for cell in self.cells(table):
-            found.setdefault(cell.task, {})[cell.row] = cell
+            found.setdefault(cell.arm.task, {})[cell.row] = cell
         return found
+
+    def not_run(self, table: "PaperTable") -> "dict[str, dict[str, Planned]]":
+        """Task -> row -> what the study file plans there, for the tasks on which some row was not run yet."""
+        if all(spec.folder_name in self.results for spec in self.study.sweeps):
+            return {}
+        if table.id not in self._not_run:
+            found: dict[str, dict[str, Planned]] = {}
+            for each in self.study.planned(table):
+                found.setdefault(each.task, {})[each.row] = each
+            self._not_run[table.id] = {
+                task: rows
+                for task, rows in found.items()
+                if any(each.spec.folder_name not in self.results for each in rows.values())
+            }
+        return self._not_run[table.id]
 
 
 def every_study(root: Path | None = None, origin: Origin | None = None, planned: bool = False) -> list[StudyCells]:
@@ -261,7 +139,7 @@ def every_study(root: Path | None = None, origin: Origin | None = None, planned:
     found = []
     for name in study_names(root):
         with left_out(name):
-            cells = StudyCells(find_study(name, root), origin, planned)
+            cells = StudyCells(find_study(name, root), origin)
             is_planned = bool(planned and cells.study.sweeps)  # this reads the study, or raises
             if is_planned or cells.results:
                 found.append(cells)

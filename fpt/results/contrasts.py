@@ -82,7 +82,7 @@ def contrast(
     for arms that end after different numbers of steps where no budget is named.
     """
     named = (first, second, *(minus or ()))
-    arms = {name: cell_of(study, name, task=task, root=root, of=of, origin=origin) for name in named}
+    arms = {name: find_arm(study, name, task=task, root=root, of=of, origin=origin) for name in named}
     found = _contrast(arms, first, second, at, budget, minus)
     if at != TUNED or any(cell.best_rate(budget) is None for cell in arms.values()):
         return found
@@ -98,7 +98,7 @@ def at_equal_compute(
     first for `share` times as many. Between two of its budgets the first lies on a line over the logarithm of the
     steps, seed by seed. Raises SpecError as `contrast`, and where the first is not reported early enough.
     """
-    one, other = (cell_of(study, name, task=task) for name in (first, second))
+    one, other = (find_arm(study, name, task=task) for name in (first, second))
     budget = other.steps if budget is None else budget
     steps = share * budget
     reached = [each for each in one.budgets if each <= steps]
@@ -125,7 +125,7 @@ def pooled(
 
     The test set is the same for all seeds, so its noise is that of one study.
     """
-    arms = [[cell_of(study, name) for study in studies] for name in (first, second)]
+    arms = [[find_arm(study, name) for study in studies] for name in (first, second)]
     one, two = (pd.concat([cell.values(rate_of(cell, at, budget), budget) for cell in arm]) for arm in arms)
     noise = sum(cell.test_noise(rate_of(cell, at, budget), budget) for arm in arms for cell in arm)
     without = None
@@ -149,7 +149,7 @@ def level(
 ) -> Level:
     """The test accuracy of one arm in the results of a study, or its gap; arguments and errors as those of
     `contrast`."""
-    cell = cell_of(study, arm, task=task, root=root, of=of, origin=origin)
+    cell = find_arm(study, arm, task=task, root=root, of=of, origin=origin)
     rate = rate_of(cell, at, budget)
     return Level.of(cell.estimate(rate, budget).in_percent, rate=cell.best_rate(budget))
 
@@ -180,7 +180,7 @@ def _of(arms: Iterable[Arm], of: str) -> list[Arm]:
     return [arm if of == arm.of else replace(arm, of=of) for arm in arms]
 
 
-def cell_of(
+def find_arm(
     study: "str | Path | Study",
     name: str,
     *,

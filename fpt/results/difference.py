@@ -1,16 +1,15 @@
-"""Differences between what arms reached: sums of cells at a rate and a budget, paired by seed."""
+"""Differences between what arms reached: sums of arms at a rate and a budget, paired by seed."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
 
-from fpt.results.arm import same_rate
-from fpt.results.cells import Cell
+from fpt.results.arm import Arm, same_rate
 from fpt.results.estimate import Estimate
 from fpt.results.stats import MINIMUM_PAIRS, example_noise, paired
 
-Point = tuple[Cell, str | float, int | None]  # a cell, and the rate and the budget at which it is read
+Point = tuple[Arm, str | float, int | None]  # an arm, and the rate and the budget at which it is read
 
 
 def paired_difference(
@@ -23,7 +22,7 @@ def paired_difference(
     one is read tuned, the seeds hang together by their choices, and a jackknife chooses anew without each of them.
     """
     first, second = total(plus), total(minus, less)
-    read: dict[tuple[str, str | float, int | None], tuple[Cell, int]] = {}  # each once, with how often it counts
+    read: dict[tuple[str, str | float, int | None], tuple[Arm, int]] = {}  # each once, with how often it counts
     for sign, points in ((1, plus), (-1, minus)):
         for cell, at, budget in points:
             _, times = read.get((cell.name, at, budget), (cell, 0))
@@ -60,9 +59,9 @@ def total(points: Sequence[Point], start: float = 0.0) -> Any:
     return values[0] if len(values) == 1 and not start else sum(values, start)
 
 
-def shared_rates(*cells: Cell) -> list[float]:
-    """The rates of the first cell's grid that all of them have, ascending."""
-    shared, *others = (sorted(each.rates) for each in cells)
+def shared_rates(*arms: Arm) -> list[float]:
+    """The rates of the first arm's grid that all of them have, ascending."""
+    shared, *others = (sorted(each.rates) for each in arms)
     for grid in others:
         shared = [rate for rate in shared if same_rate(grid, rate).any()]
     return shared

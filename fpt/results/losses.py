@@ -9,19 +9,23 @@ import math
 
 import pandas as pd
 
-from fpt.results.arm import Arm, at_own
-from fpt.results.cells import Cell, arm_of
+from fpt.results.arm import Arm, at_own, remembered
 from fpt.results.estimate import NATS, Estimate
 from fpt.results.rate_ratio import last_losses
 from fpt.results.stats import paired
 from fpt.sweeps import selection
 
 
+@remembered
 def tuned_losses(arm: Arm) -> pd.DataFrame:
     """Test loss in nats, seeds x windows: each seed at the rate whose mean validation loss over the other seeds is
     least. A rate at which another seed diverged is not chosen; a seed that diverged at its own has nan. No rows where
     no rate is left, or no window was measured."""
-    return arm.once(("tuned losses",), lambda: _tuned(arm))
+    if arm.windows.empty:
+        return pd.DataFrame()
+    test = arm.windows[arm.windows["part"] == "test"]
+    chosen = at_own(test, selection.choices(-last_losses(arm)))
+    return test[chosen].pivot(index="seed", columns="window", values="loss")
 
 
 def _tuned_without(arm: Arm) -> pd.DataFrame:
@@ -31,27 +35,18 @@ def _tuned_without(arm: Arm) -> pd.DataFrame:
     return selection.tuned_without(-last_losses(arm), means)
 
 
-def _tuned(arm: Arm) -> pd.DataFrame:
-    if arm.windows.empty:
-        return pd.DataFrame()
-    test = arm.windows[arm.windows["part"] == "test"]
-    chosen = at_own(test, selection.choices(-last_losses(arm)))
-    return test[chosen].pivot(index="seed", columns="window", values="loss")
-
-
-def lower_loss(first: Cell, other: Cell) -> Estimate:
+def lower_loss(first: Arm, other: Arm) -> Estimate:
     """The loss of the other arm minus that of the first, in nats, paired by seed; positive where the first is better.
 
     All seeds draw their windows from one test part, so the sampling of that part is noise which seeds share: the
     variance, over the windows of a seed, of the difference of the arms, divided by the windows of the part (0 where
     each seed tests windows made for it). No pairs where an arm has no losses.
     """
-    arms = [arm for each in (first, other) if (arm := arm_of(each))]
-    losses = [tuned_losses(arm) for arm in arms]
-    if len(arms) < 2 or any(each.empty for each in losses):
+    losses = [tuned_losses(arm) for arm in (first, other)]
+    if any(each.empty for each in losses):
         return Estimate(unit=NATS)
     apart = losses[1] - losses[0]
-    noise = float(apart.var(axis=1).mean()) / arms[0].sampled_from
-    without = _tuned_without(arms[1]) - _tuned_without(arms[0])
+    noise = float(apart.var(axis=1).mean()) / first.sampled_from
+    without = _tuned_without(other) - _tuned_without(first)
     noise = noise if math.isfinite(noise) else 0.0
     return paired(apart.mean(axis=1, skipna=False), 0.0, noise=noise, without=without, unit=NATS)

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from fpt.documents import read_model
 
@@ -27,23 +28,16 @@ class Pair(BaseModel, frozen=True, extra="forbid"):
         return self.started is None or self.listed <= self.started
 
 
-class Families(BaseModel, frozen=True, extra="forbid"):
-    """Other names of a checkpoint, and of a task, that make no pair of their own."""
-
-    backbones: Mapping[str, str] = Field(default_factory=dict)
-    tasks: Mapping[str, str] = Field(default_factory=dict)
-
-
 class Pairs(BaseModel, frozen=True, extra="forbid"):
-    """The file: pairs by name (backbone/task), and what belongs to one family."""
+    """The file: pairs by name (backbone/task); and by their family other checkpoints, and tasks, that make no pair."""
 
-    families: Families = Families()
+    families: Mapping[Literal["backbones", "tasks"], Mapping[str, str]] = {}
     pairs: Mapping[str, Pair]
 
     def name(self, backbone: str, task: str) -> str:
         """The pair to which a backbone on a task belongs: "tiny-lm/digits", listed or not."""
-        family = self.families.backbones.get(backbone, backbone)
-        return f"{family}/{self.families.tasks.get(task, task)}"
+        backbones, tasks = (self.families.get(of, {}) for of in ("backbones", "tasks"))
+        return f"{backbones.get(backbone, backbone)}/{tasks.get(task, task)}"
 
     def speakers(self, name: str, every_rate: bool = False) -> tuple[str, ...]:
         """The studies that speak for a pair: for a contrast the first of them that has it. `every_rate`: for one that

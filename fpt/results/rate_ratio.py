@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fpt.errors import SpecError
 from fpt.results.arm import Arm
-from fpt.results.contrasts import cell_of
+from fpt.results.contrasts import find_arm
 from fpt.results.estimate import EXPONENT, MINIMUM_PAIRS, TIMES, Estimate
 from fpt.results.runs import rate_text
 from fpt.results.stats import paired
@@ -82,7 +82,7 @@ def of_arms(study: str, first: str, second: str, *, task: str = "", step: int | 
 
     Raises SpecError for a study, task or arm that is not there, and with fewer than three seeds in common.
     """
-    return rate_ratio(*(last_losses(cell_of(study, name, task=task), step) for name in (first, second)))
+    return rate_ratio(*(last_losses(find_arm(study, name, task=task), step) for name in (first, second)))
 
 
 def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "") -> Estimate:
@@ -95,7 +95,7 @@ def slope_of_arms(study: str, pairs: Sequence[tuple[str, str]], *, task: str = "
 
     by_width = {}
     for first, second in pairs:
-        arms = [cell_of(study, name, task=task) for name in (first, second)]
+        arms = [find_arm(study, name, task=task) for name in (first, second)]
         width, other = (float(backbone(arm.fields["backbone"]).width) for arm in arms)
         assert width == other, f"{first} has width {width:g} and {second} {other:g}: a ratio is of one width"
         assert width not in by_width, f"{first} and {second}: width {width:g} is given twice"

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from fpt.results.arm import Arm
+from fpt.results.arm import Arm, remembered
 from fpt.results.baselines import LINEAR, Score, known_scores
 from fpt.results.contrasts import Contrast, Level, arms_of
 from fpt.results.difference import paired_difference
@@ -70,9 +70,10 @@ class Tried:
         return float(self.arm.result["wall_seconds"]) / len(self.arm.runs) / 60
 
 
+@remembered
 def chosen(arm: Arm) -> float:
     """The rate that the tuning seeds of an arm take together."""
-    found = arm.once(("chosen", 0), lambda: best_rate(macro_by_seed(arm.runs, arm.answers)))
+    found = best_rate(macro_by_seed(arm.runs, arm.answers))
     assert found is not None, f"{arm.folder}: some run diverged at every rate"
     return found
 

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
+from fpt.results.arm import Arm
 from fpt.results.attention import attended, attention_maps
-from fpt.results.cells import Cell
-from fpt.results.contrasts import cell_of
+from fpt.results.contrasts import find_arm
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure
 
@@ -17,7 +17,7 @@ NEEDED = "#F0E442"  # on blue
 
 
 @plot.drawn
-def attention_figure(cells: Iterable[Cell], words: str) -> plot.Plot:
+def attention_figure(cells: Iterable[Arm], words: str) -> plot.Plot:
     """Mean attention, query x key, one panel per row, on one scale; dots mark what every query needs.
 
     `cells` were measured (`attention.attention_maps`); `words` is the alt text.
@@ -26,7 +26,7 @@ def attention_figure(cells: Iterable[Cell], words: str) -> plot.Plot:
     maps = attention_maps(cells)
     top = max(float(each["weight"].max()) for each in maps.values())
     figure, panels = plot.panels_of(len(maps), 2.9, "")
-    measured = plot.fields_of(cell for cell in cells if cell.label in maps)
+    measured = plot.fields_of(cell for cell in cells if cell.name in maps)
     for axes, name, each in zip(panels, plot.words_of(measured), maps.values(), strict=False):
         look: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": top, "rasterized": True, "cbar": False}
         sns.heatmap(each["weight"].unstack(), ax=axes, **look)
@@ -45,7 +45,7 @@ def attention_of(study: str, arms: Iterable[str], caption: str, *, task: str) ->
     """Where the first layer of some arms of a study looks, a panel an arm; arguments and errors as those of
     `fpt.results.attention.attended`."""
     shown = {arm: attended(study, arm, task=task) for arm in arms}
-    cells = [cell_of(study, arm, task=task) for arm in shown]
+    cells = [find_arm(study, arm, task=task) for arm in shown]
     named = plot.words_of(plot.fields_of(cells))
     words = "; ".join(f"{name} {share}" for name, share in zip(named, shown.values(), strict=True))
     alt = f"Attention of the first layer, with the part on the tokens that an answer needs: {words}."

@@ -14,8 +14,8 @@ from fpt.results.contrasts import (
     Contrast,
     Level,
     baseline,
-    cell_of,
     contrast,
+    find_arm,
     level,
     rate_of,
 )
@@ -88,7 +88,7 @@ def plane(study: str, first: str, second: str, caption: str, *, task: str = "") 
 
 def cells_of(study: str, arms: Iterable[str], task: str = "") -> dict[str, Arm]:
     """Arms of a study by name, in this order. SpecError for one that is not there."""
-    found = {name: cell_of(study, name, task=task) for name in arms}
+    found = {name: find_arm(study, name, task=task) for name in arms}
     assert found, f"a figure of the study {study} needs at least one arm"
     return found
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fpt.results.arm import at_own
-from fpt.results.cells import Cell
+from fpt.results.arm import Arm, at_own
 from fpt.results.estimate import percent
 from fpt.results.runs import SPEC, rate_text
 from fpt.show import plot
@@ -102,18 +101,14 @@ def _panel_name(shown: pd.DataFrame, shared: Sequence[str], differing: Sequence[
     return plot.in_brackets(title(str(shown["task"].iloc[0])), more)
 
 
-def _with_results(cells: Mapping[str, Cell]) -> dict[str, Cell]:
-    return {row: cell for row, cell in cells.items() if not cell.problem}
-
-
 @plot.drawn
-def budget_figure(*setups: Mapping[str, Cell]) -> plot.Plot:
-    """Test accuracy over the budget, each seed at the rate that the others choose there: a panel per mapping of rows to
-    cells, e.g. `study.by_task(table)[task]`; means with 95% intervals.
+def budget_figure(*setups: Mapping[str, Arm]) -> plot.Plot:
+    """Test accuracy over the budget, each seed at the rate that the others choose there: a panel per mapping of
+    names to arms; means with 95% intervals.
 
     The rate is constant, so a run of fewer steps is the beginning of a longer one.
     """
-    done = [cells for cells in map(_with_results, setups) if cells]
+    done = [cells for cells in setups if cells]
     if not done:
         return plot.nothing()
     figure, panels = plot.panels_of(len(done))
@@ -142,7 +137,7 @@ def _lines_in_words(shown: pd.DataFrame) -> Iterator[str]:
         yield f"{task}, {arm}: {', '.join(means)} steps"
 
 
-def tuned_lines(axes: "Axes", cells: Collection[Cell], names: Sequence[str]) -> pd.DataFrame:
+def tuned_lines(axes: "Axes", cells: Collection[Arm], names: Sequence[str]) -> pd.DataFrame:
     """One line per arm over the budgets, on a common axis, under its name. Returns what is drawn: `arm`, `budget`,
     `accuracy` (percent) and its 95% interval `low` to `high`."""
     frames, budgets = [], sorted({budget for cell in cells for budget in cell.budgets})

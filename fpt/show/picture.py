@@ -19,7 +19,7 @@ from fpt import models
 from fpt.errors import SpecError
 from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import LINEAR, known_scores
-from fpt.results.contrasts import arms_of, cell_of
+from fpt.results.contrasts import arms_of, find_arm
 from fpt.results.estimate import PERCENT, Estimate, number_text
 from fpt.results.runs import rate_text
 from fpt.show import plot
@@ -64,7 +64,7 @@ class Panel:
 def digits_panel() -> Panel:
     """MNIST. SpecError where an arm is not published."""
     arms, again = (
-        {DRAWN_AS[letters]: cell_of(study, letters) for letters in ("UP", "FP")}
+        {DRAWN_AS[letters]: find_arm(study, letters) for letters in ("UP", "FP")}
         for study in ("plane-minilm", "fresh-minilm")
     )
     title = f"MNIST, 2 layers of MiniLM,\n{arms[FULL].steps:,} steps"

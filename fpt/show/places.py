@@ -12,7 +12,7 @@ import pandas as pd
 from fpt.claims.planes import plane_table, plane_tests, sign_of
 from fpt.results.arm import Arm
 from fpt.results.baselines import LINEAR, floor, known_scores
-from fpt.results.contrasts import Contrast, Level, arms_of, cell_of, contrast, level
+from fpt.results.contrasts import Contrast, Level, arms_of, contrast, find_arm, level
 from fpt.results.estimate import percent
 from fpt.results.runs import rate_text
 from fpt.show.charts import cells_of
@@ -35,8 +35,8 @@ class Place:
         return f"{letters} ({self.more})" if self.more else letters
 
     def cell(self, arm: str) -> Arm:
-        """`fpt.results.contrasts.cell_of` of an arm here, with its errors."""
-        return cell_of(self.study, self.arm(arm), task=self.task)
+        """`fpt.results.contrasts.find_arm` of an arm here, with its errors."""
+        return find_arm(self.study, self.arm(arm), task=self.task)
 
     def cells(self, *arms: str) -> dict[str, Arm]:
         """Those of the arms that are published, by their letters."""

@@ -8,8 +8,8 @@ import seaborn as sns
 from seaborn.utils import relative_luminance
 
 from fpt.claims.planes import Crossing, crossing_of, plane_table, plane_tests
+from fpt.results.arm import Arm
 from fpt.results.baselines import LINEAR, known_scores
-from fpt.results.cells import Cell
 from fpt.results.estimate import MINUS, percent
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
@@ -39,7 +39,7 @@ MOST_POINTS = 100.0  # no difference is larger; an interval without an end is dr
 AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text are read as well
 
 
-def captioned_plane(first: Cell, second: Cell) -> CaptionedFigure:
+def captioned_plane(first: Arm, second: Arm) -> CaptionedFigure:
     """The plane of two arms with a caption that says what to see."""
     figure, names = plane_figure(first, second), plot.words_of(plot.fields_of((first, second)))
     lines = HEAVY if figure.axes[0].lines else ""
@@ -47,10 +47,10 @@ def captioned_plane(first: Cell, second: Cell) -> CaptionedFigure:
     return CaptionedFigure(figure, " ".join(said))
 
 
-def beside_linear(first: Cell, second: Cell) -> str:
+def beside_linear(first: Arm, second: Arm) -> str:
     """The levels of both arms beside that of a linear classifier, as a caption says it; empty where none is known."""
     sweeps = plot.fields_of((first, second))
-    known = known_scores(first.task, first.variant, sweeps[0]["task_options"].get("labels", 0)) if sweeps else {}
+    known = known_scores(first.task, first.variant, sweeps[0]["task_options"].get("labels", 0))
     if LINEAR not in known:
         return ""
     levels = (f"{percent(cell.estimate().value)}%" for cell in (first, second))
@@ -59,13 +59,13 @@ def beside_linear(first: Cell, second: Cell) -> str:
 
 
 @plot.drawn
-def plane_figure(first: Cell, second: Cell) -> plot.Plot:
+def plane_figure(first: Arm, second: Arm) -> plot.Plot:
     """The first arm minus the second at each rate and budget, in points, at one rate for both.
 
     A cell has the colour of the arm that leads. Bold with a star: significant after Holm's correction over the plane.
     Hatched: the 95% interval holds 0; where the winner changes without such a place, a heavy line. Rates rise upwards.
     """
-    tests = {} if first.problem or second.problem else plane_tests(first, second)
+    tests = plane_tests(first, second)
     if not tests:
         return plot.nothing()
     rows = plane_table(tests)
@@ -117,14 +117,14 @@ def _mark(axes: "Axes", mean: Numbers, sure: Numbers, band: Numbers) -> None:
 
 
 @plot.drawn
-def crossing_figure(first: Cell, second: Cell) -> plot.Plot:
+def crossing_figure(first: Arm, second: Arm) -> plot.Plot:
     """Two tuned arms over the budget, and the first minus the second with 95% intervals and the sign of each budget.
 
     Signs: + and - are significant for all budgets together, 0 is not, ? has the arm that trails at an edge of its grid.
     Shaded: the budgets at which the arms may cross (those whose 95% interval holds 0).
     """
-    found = None if first.problem or second.problem else crossing_of(first, second)
-    if found is None or not found.tests:
+    found = crossing_of(first, second)
+    if not found.tests:
         return plot.nothing()
     figure, (left, right) = plot.panels_of(2)
     names = plot.words_of(plot.fields_of((first, second)))

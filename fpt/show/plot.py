@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 
 from fpt import models
 from fpt.models import Treatment
+from fpt.results.arm import Arm
 from fpt.results.baselines import LINEAR, floor, known_scores
-from fpt.results.cells import Cell, arm_of
 from fpt.results.estimate import percent
 from fpt.results.runs import rate_text
 from fpt.sweeps.words import Fields, legends
@@ -147,16 +147,16 @@ def nothing() -> Plot:
     return figure
 
 
-def runs_of(cells: Iterable[Cell]) -> pd.DataFrame:
-    """The runs behind some cells, a row a run, each once: `study`, `sweep`, `seed`, `commit`."""
-    arms = {arm.folder: arm for cell in cells if (arm := arm_of(cell))}
-    frames = [arm.runs[["sweep", "seed"]].assign(study=arm.study, commit=arm.commit) for arm in arms.values()]
+def runs_of(arms: Iterable[Arm]) -> pd.DataFrame:
+    """The runs behind some arms, a row a run, each once: `study`, `sweep`, `seed`, `commit`."""
+    once = {arm.folder: arm for arm in arms}.values()
+    frames = [arm.runs[["sweep", "seed"]].assign(study=arm.study, commit=arm.commit) for arm in once]
     return pd.concat(frames) if frames else pd.DataFrame(columns=["sweep", "seed", "study", "commit"])
 
 
-def fields_of(cells: Iterable[Cell]) -> list[Fields]:
-    """The fields of the sweeps behind some cells, as their records have them: what a figure names and draws them by."""
-    return [arm.fields for cell in cells if (arm := arm_of(cell))]
+def fields_of(arms: Iterable[Arm]) -> list[Fields]:
+    """The fields of some arms, as their records have them: what a figure names and draws them by."""
+    return [arm.fields for arm in arms]
 
 
 def words_of(sweeps: Sequence[Fields]) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fpt import models, tasks
-from fpt.claims.judge import ODDITY
+from fpt.claims.arithmetic import ODDITY
 from fpt.models import ARMS, BACKBONES
 from fpt.papers import claims
 from fpt.results import StudyCells, find_study, known_scores, load_runs, sweeps_table

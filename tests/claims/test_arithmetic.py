@@ -139,7 +139,7 @@ def test_the_batches_are_those_of_the_data() -> None:
 
 def test_a_claim_without_its_function_is_named() -> None:
     claim = Claim(id="O-022", says="so", where="there", arithmetic=True)
-    with pytest.raises(SpecError, match=r"claim under @computes in fpt.claims.arithmetic 'O-022'"):
+    with pytest.raises(SpecError, match=r"claim with a function in fpt.claims.arithmetic 'O-022'"):
         computed(claim)
 
 

@@ -13,6 +13,7 @@ from made_cells import Made, claim, paper, study
 from typer.testing import CliRunner
 
 from fpt.claims import judge, verdicts, words
+from fpt.claims.arithmetic import in_print
 from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED, of_contrast
 from fpt.claims.verdicts import CLAIMS, CONTRASTS, FLOORED, ROBUSTNESS, SPEAKS
 from fpt.cli import app
@@ -32,9 +33,7 @@ def made(monkeypatch, rows, name="made"):
     """A study of two arms on some tasks."""
     toy = paper(ROWS)
     found = study(monkeypatch, toy, *[(task, dict(zip(ROWS, both, strict=True))) for task, both in rows.items()])
-    cells = [cell for by_row in found.tasks.values() for cell in by_row.values()]
-    results = {f"{cell.task} {cell.row}": cell.arm for cell in cells if cell.arm}
-    found.name, found.results = name, results
+    found.name = name
     return found
 
 
@@ -154,7 +153,6 @@ def test_a_pair_at_floor_is_shown_and_not_counted(monkeypatch):
 def test_nothing_is_for_a_pair_while_a_contrast_is_missing(other, monkeypatch):
     """A rule of which nothing is planned there does not count."""
     found = study(monkeypatch, paper(("FP", "UP", "UR")), {"FP": HIGH, "UP": LOW} | other)
-    found.results = {}
     monkeypatch.setattr(judge, "at_floor", lambda *_: False)
     assert judged([found], {"beats": ["FP", "UP", "UR"]})["word"][0] == words.TOO_CLOSE
     assert judged([found], {"beats": ["UP", "FP", "UR"]})["word"][0] == words.HOLDS_NOT
@@ -171,7 +169,7 @@ def test_nothing_is_for_a_pair_while_a_contrast_is_missing(other, monkeypatch):
 )  # fmt: skip
 def test_words_without_runs(name, holds, said):
     given = Claim(id=name, says="so", where="there", documentary="read")
-    assert judge.in_print(given, holds) == said
+    assert in_print(given, holds) == said
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The plane and the crossing budget: every answer, every verdict, and what holds of all curves."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -28,9 +29,12 @@ def curves(means, sd=0.3, seed=0, seeds=SEEDS):
 
 
 def case(kind, first, second):
-    rule = Rule.model_construct(kind=kind, rows=(first.row, second.row), at="tuned")
-    cells = {arm.row: arm for arm in (first, second)}
-    return Case(rule, cells)
+    rule = Rule.model_construct(kind=kind, rows=(first.name, second.name), at="tuned")
+    table = SimpleNamespace(kind="accuracy")
+    rows = {
+        arm.name: SimpleNamespace(arm=arm, label=arm.name, table=table, rate=lambda at: at) for arm in (first, second)
+    }
+    return Case(rule, rows)
 
 
 def tuned(leads, edges=((), ())):

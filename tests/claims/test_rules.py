@@ -10,10 +10,11 @@ import pytest
 from made_cells import Made, claim, paper, study
 
 from fpt.claims import judge, words
+from fpt.claims.arithmetic import without_runs
 from fpt.claims.by_rate import _set_words, pairs_of_rates
-from fpt.claims.case import NOT_TESTED, Comparison, cases_of, decides
+from fpt.claims.case import NOT_TESTED, Comparison, cases_of, pairs_not_run
 from fpt.claims.judge import judged
-from fpt.claims.rules import KINDS, baseline_verdict, comparisons_of
+from fpt.claims.rules import KINDS, comparisons_of
 from fpt.claims.verdicts import SPEAKS, read
 from fpt.claims.words import AGAINST, FOR, OPEN
 from fpt.errors import SpecError
@@ -21,7 +22,7 @@ from fpt.papers import claims, schema
 from fpt.papers.schema import Claim
 from fpt.results import StudyCells
 from fpt.results.baselines import Score
-from fpt.results.cells import NOT_RUN_YET, PAPER_SCALE
+from fpt.results.cells import PAPER_SCALE
 from fpt.results.estimate import NATS, TIMES
 from fpt.results.losses import tuned_losses
 
@@ -158,19 +159,13 @@ SAID = {FOR: words.HOLDS, AGAINST: words.HOLDS_NOT, OPEN: words.TOO_CLOSE}  # by
 
 
 def test_a_function_for_every_kind_of_rule():
-    assert {name for name, kind in KINDS.items() if not kind.claims} == set(schema.KINDS) - {"baseline"}
+    assert set(schema.KINDS) - {"baseline"} <= set(KINDS)
     assert set(CASES) == set(KINDS)
     assert all(set(cases) == {FOR, AGAINST, OPEN} for _, _, cases in CASES.values())
 
 
-def test_a_function_of_its_own_serves_the_claims_that_name_it():
-    wanted = {name: set(kind.claims) for name, kind in KINDS.items() if kind.claims}
-    found = {name: set() for name in wanted}
-    for name, each in claims().items():
-        for rule in each.rule:
-            if rule.has_function:
-                found[rule.kind].add(name)
-    assert found == wanted
+def test_every_kind_serves_a_claim():
+    assert set(KINDS) == {rule.kind for each in claims().values() for rule in each.rule} - {"baseline"}
 
 
 def test_an_unknown_function_is_named(monkeypatch):
@@ -208,10 +203,10 @@ class Ruled:
 
     @property
     def word(self):
-        """For, against or open, over its comparisons; why they say nothing, where none does."""
-        tested = [(each.supports, each.contradicts) for each in self.comparisons if not each.missing]
+        """For, against or open, over its comparisons; or that none says anything."""
+        tested = [(each.supports, each.contradicts) for each in self.comparisons if each.tested]
         if not tested:
-            return self.comparisons[0].missing
+            return NOT_TESTED
         return words.pair_word(*words.of_contrasts(*zip(*tested, strict=True)))
 
 
@@ -219,8 +214,7 @@ def comparisons_in(of_claim, runs):
     """The comparisons of a claim's rules in one study."""
     comparisons = []
     for rule in of_claim.rule:
-        cases = cases_of(rule, runs) if rule.table else []
-        for each in filter(decides, cases):
+        for each in cases_of(rule, runs) if rule.table else []:
             comparisons += comparisons_of(each)
     return comparisons
 
@@ -325,7 +319,6 @@ MARGINS = [
 AS_PRINTED = BEATS | {"at": "paper"}
 BY_ITS_OWN = {"arm": "frozen-pretrained", "pretrained_by": "digits.unfrozen-random-0a1b2c3d"}
 INCOMPARABLE = [
-    (AS_PRINTED, (HIGH, Made(missing=True)), NOT_RUN_YET, {"note": "not run: b"}),
     (AS_PRINTED, (HIGH, Made(fields={"steps": 800})), NOT_TESTED, {"note": "different numbers of steps"}),
     (AS_PRINTED, (HIGH, Made(fields=BY_ITS_OWN)), NOT_TESTED, {"note": "pretrained on this very task"}),
     (AS_PRINTED, (HIGH, Made({1e-4: 80}, best=1e-4)), NOT_TESTED, {"note": "not run at the paper's rate"}),
@@ -423,6 +416,14 @@ def test_a_collapsed_run_gets_no_t_test(monkeypatch):
     assert ahead.word == FOR
 
 
+def test_what_is_planned_and_not_run_is_on_a_list_of_its_own(monkeypatch):
+    (rule,) = claim(BEATS).rule
+    for second, pairs in ((Made(missing=True), ["tiny-lm/digits"]), (LOW, [])):
+        runs = study(monkeypatch, paper(["a", "b"]), {"a": HIGH, "b": second})
+        assert pairs_not_run(rule, runs) == pairs
+        assert len(cases_of(rule, runs)) == 1 - len(pairs)
+
+
 def test_only_the_tasks_that_the_rule_names(monkeypatch):
     rows = {"a": HIGH, "b": LOW}
     made = study(monkeypatch, paper(["a", "b"]), ("digits", rows), ("mnist", rows))
@@ -486,18 +487,15 @@ def test_what_stands_for_several_tasks_says_nothing_where_a_claim_tells_them_apa
     ],
 )
 def test_a_baseline_is_the_printed_number(numbers, word, monkeypatch):
-    monkeypatch.setattr("fpt.claims.rules.known_scores", lambda task: {"exact to depth 1": Score(0.5)})
+    monkeypatch.setattr("fpt.claims.arithmetic.known_scores", lambda task: {"exact to depth 1": Score(0.5)})
     given = on_a_baseline({"accuracy": numbers, "se": 0.5}, "exact to depth 1", "bit-xor")
     assert judged([], [given])["word"][0] == word
 
 
 def test_a_baseline_that_was_not_counted_is_read_alone(monkeypatch):
-    monkeypatch.setattr("fpt.claims.rules.known_scores", lambda task: {})
+    monkeypatch.setattr("fpt.claims.arithmetic.known_scores", lambda task: {})
     given = on_a_baseline({"accuracy": 92}, "linear classifier", "mnist")
-    assert baseline_verdict(given, given.rule[0], "mnist") == (
-        words.READ,
-        "mnist: linear classifier was not counted",
-    )
+    assert without_runs(given) == (words.READ, "mnist: linear classifier was not counted")
 
 
 def on_a_baseline(numbers, level, task):

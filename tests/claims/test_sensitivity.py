@@ -9,26 +9,26 @@ from made_cells import Made, cell, paper
 
 from fpt.claims.by_rate import ratio_of_best
 from fpt.claims.sensitivity import MOST_SUBSETS, conclusions, rate_subsets, seed_subsets
-from fpt.results.cells import TUNED, TableCell
+from fpt.results.arm import TUNED, Arm
 from fpt.results.difference import paired_difference
 from fpt.results.stats import SIGNIFICANCE
 
 TABLE = paper(["a", "b"]).tables["toy-table"]
 
 
-def made(row: str = "a", **fields: object) -> TableCell:
-    return cell(TABLE, row, Made(**fields))  # type: ignore[arg-type]
+def made(row: str = "a", **fields: object) -> Arm:
+    return cell(TABLE, row, Made(**fields)).arm  # type: ignore[arg-type]
 
 
-def ratio(*cells: TableCell) -> tuple[float, float, float]:
-    found = ratio_of_best(*cells)
+def ratio(*arms: Arm) -> tuple[float, float, float]:
+    found = ratio_of_best(*arms)
     return found.value, *found.interval
 
 
 def test_what_all_conclude_is_what_the_contrast_says() -> None:
     """A run that diverged at the rate of its seed keeps what it had learned, in both."""
     first = made(means={1e-4: 86.0, 1e-3: 88.0}, beyond=False)  # without seed 0 its best rate is 1e-3, else 1e-4
-    runs = first.arm.runs
+    runs = first.runs
     lost = (runs["learning_rate"] == 1e-3) & (runs["seed"] == 0)
     runs.loc[lost, ["diverged_at", "validation_accuracy"]] = 300, np.nan
     second = made("b", means={1e-4: 60.0, 1e-3: 78.0}, beyond=False)
@@ -82,7 +82,7 @@ def test_a_fixed_test_set_is_part_of_what_is_open() -> None:
     first, second = made(means=81.5, sd=0.2), made("b", means=80.0, sd=0.2)
     assert set(conclusions(first, second)["whole"]) == {1}
     for arm in (first, second):
-        arm.arm.result["test"] = {"drawn_by_seed": False, "size": 1000}
+        arm.result["test"] = {"drawn_by_seed": False, "size": 1000}
     assert set(conclusions(first, second)["whole"]) == {0}
 
 
@@ -93,9 +93,3 @@ def test_one_rate_can_decide_what_all_leave_open() -> None:
     one = conclusions(first, second).set_index(["of", "kept"]).loc[("rates", 1)]
     assert (one["whole"], one["same"], one["otherwise"]) == (0, 0, 1)
     assert (one["first"], one["second"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
-
-
-def test_what_was_not_run_says_nothing() -> None:
-    nothing = cell(TABLE, "b", Made(missing=True))
-    assert conclusions(made(), nothing).empty
-    assert math.isnan(ratio(made(), nothing)[0])

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from made_cells import Arm, Made, cell, paper, swept
 
-from fpt.claims.steps import goal_of, reach, slower
+from fpt.claims.steps import reach, slower
 from fpt.errors import SpecError
-from fpt.results.cells import AT_PAPERS_RATE, TableCell
+from fpt.results.cells import AT_PAPERS_RATE
 from fpt.results.difference import paired_difference, shared_rates
 from fpt.results.runs import tidy
 from fpt.results.stats import example_noise
@@ -26,7 +26,7 @@ def _toy(monkeypatch):
 
 
 def made(validation, test=None, seeds=3, diverged=None, study="made", kind="accuracy", rates=RATES, **fields):
-    """A cell whose accuracies (fractions) are given by functions; test is validation plus a hundredth."""
+    """An arm whose accuracies (fractions) are given by functions; test is validation plus a hundredth."""
     test, diverged = test or (lambda *at: validation(*at) + 0.01), diverged or {}
     grid = {"learning_rates": rates, "seeds": range(seeds)}
     spec = resolve({"task": "digits", "arm": "frozen-random", "steps": STEPS, **grid, **fields})
@@ -46,9 +46,7 @@ def made(validation, test=None, seeds=3, diverged=None, study="made", kind="accu
                                "diverged_at": lost if lost <= STEPS else None})  # fmt: skip
     fixed = {"test": {"drawn_by_seed": False, "size": 500}}
     result = {"grid": list(rates), "selected_rate": 1e-3} | fixed
-    arm = swept(spec, result, study, kind, runs=runs, curves=curves)
-    table = paper(["a", "b"], kind).tables["toy-table"]
-    return TableCell(table, "a", "digits", ("digits",), arm, study=study)
+    return swept(spec, result, study, kind, runs=runs, curves=curves)
 
 
 def by_budget(rate, seed, step):
@@ -77,8 +75,8 @@ def test_a_single_rate_is_both_ends_of_its_grid():
 
 def test_the_validation_accuracy_that_chooses_is_the_best_so_far():
     found = made(lambda rate, _, step: 0.9 if (rate, step) == (1e-2, 2) else 0.5 if rate == 1e-3 else 0.2)
-    assert found.arm.validation(1).loc[0].tolist() == [0.2, 0.5, 0.2]
-    assert found.arm.validation(8).loc[0].tolist() == [0.2, 0.5, 0.9]
+    assert found.validation(1).loc[0].tolist() == [0.2, 0.5, 0.2]
+    assert found.validation(8).loc[0].tolist() == [0.2, 0.5, 0.9]
     assert (set(found.choices(1)), set(found.choices(8))) == ({1e-3}, {1e-2})
     assert found.validated().loc[[1, 2, 32], 0].tolist() == [0.5, 0.9, 0.9]
 
@@ -87,15 +85,15 @@ def test_what_reports_the_last_step_is_chosen_by_its_validation_accuracy():
     found = made(
         lambda rate, _, step: 0.9 if (rate, step) == (1e-2, 2) else 0.5 if rate == 1e-3 else 0.2, report="last"
     )
-    assert found.arm.validation(2).loc[0].tolist() == [0.2, 0.5, 0.9]
-    assert found.arm.validation(8).loc[0].tolist() == [0.2, 0.5, 0.2]
+    assert found.validation(2).loc[0].tolist() == [0.2, 0.5, 0.9]
+    assert found.validation(8).loc[0].tolist() == [0.2, 0.5, 0.2]
     assert (set(found.choices(2)), set(found.choices(8))) == ({1e-2}, {1e-3})
 
 
 def test_a_run_that_was_never_finite_counts_as_a_guess_among_the_classes_that_its_record_names():
     named = made(by_budget, diverged={(1e-2, 0): 0})
-    named.arm.result["test"]["classes"] = 4  # as of own data
-    assert named.values(1e-2)[0] == tidy(named.arm, "runs")["guessing"][0] == 1 / 4
+    named.result["test"]["classes"] = 4  # as of own data
+    assert named.values(1e-2)[0] == tidy(named, "runs")["guessing"][0] == 1 / 4
 
 
 def test_a_run_that_diverges_is_chosen_by_nobody_from_then_on_and_keeps_its_best():
@@ -115,7 +113,7 @@ def test_a_run_that_was_never_finite_counts_as_chance():
 
 def test_a_rate_is_one_that_was_run():
     found = made(by_budget)
-    assert found.values(1e-3 * (1 + 1e-9)).equals(found.values(AT_PAPERS_RATE))
+    assert found.values(1e-3 * (1 + 1e-9)).equals(found.values(1e-3))
     assert found.values(2e-3).empty
     assert found.plane(4).shape == (3, 3)
     with pytest.raises(SpecError, match=r"budget 5: .* is reported at \[1, 2, 4, 8, 16, 32\] steps"):
@@ -143,30 +141,26 @@ def test_the_images_that_all_seeds_share_add_noise_and_examples_made_anew_none()
     found = made(by_budget)
     assert found.test_noise(1e-2) == pytest.approx(0.51 * 0.49 / 500)
     assert found.test_noise(1e-4, 1) == pytest.approx(0.13 * 0.87 / 500)
-    found.arm.result["test"]["drawn_by_seed"] = True
+    found.result["test"]["drawn_by_seed"] = True
     assert found.test_noise(1e-2) == pytest.approx(0.51 * 0.49 / 1797)  # every seed splits the same images
-    assert replace(found.arm, collection=None).test_noise(1e-2) == 0
+    assert replace(found, collection=None).test_noise(1e-2) == 0
 
 
-def test_what_was_not_run_has_no_values():
-    table = paper(["a", "b"]).tables["toy-table"]
-    for nothing in (TableCell(table, "a", "digits"), cell(table, "a", Made(missing=True))):
-        assert nothing.values().empty
-        assert nothing.plane().empty
-        assert nothing.validated().empty
-        assert (nothing.ends(), nothing.diverged(), nothing.test_noise()) == (set(), 0, 0.0)
+def test_a_cell_is_read_at_the_rate_that_its_paper_prints():
+    found = cell(paper(["a"]).tables["toy-table"], "a", Made())
+    assert [found.rate(at) for at in (AT_PAPERS_RATE, 1e-2, "tuned")] == [1e-3, 1e-2, "tuned"]
 
 
 GOAL = 0.9  # the threshold of made cells
 
 
 def steps(*arrives, top=90):
-    return cell(paper(["a", "b"], "steps").tables["toy-table"], "a", Made(arrives=arrives, top=top))
+    return cell(paper(["a", "b"], "steps").tables["toy-table"], "a", Made(arrives=arrives, top=top)).arm
 
 
 def test_steps_of_the_mean_with_their_interval():
     found = steps(20, 60, 70)  # budgets 12, 25, 50, 100, 200, 400
-    assert goal_of(found) == GOAL
+    assert found.threshold == GOAL
     first = reach(found, GOAL)
     assert (first.first, first.interval) == (100, (50, 100))
     assert first.words == "100 (50 to 100)"
@@ -181,15 +175,17 @@ def test_steps_of_the_mean_with_their_interval():
 def test_a_fixed_test_set_adds_noise_to_steps_too():
     """What is compared with the goal are test accuracies."""
     table = paper(["a", "b"], "steps").tables["toy-table"]
-    found = cell(table, "a", Made(top=60, result={"test": {"drawn_by_seed": False, "size": 100}}))
+    found = cell(table, "a", Made(top=60, result={"test": {"drawn_by_seed": False, "size": 100}})).arm
     reached = reach(found, GOAL)
     assert reached.last.test_variance == pytest.approx(0.6 * 0.4 / 100, rel=0.02)
 
 
 def test_the_rates_that_all_cells_have_are_those_of_the_first():
     table = paper(["a", "b"]).tables["toy-table"]
-    wide, narrow = (cell(table, "a", Made(dict.fromkeys(rates, 80.0), beyond=False)) for rates in (RATES, RATES[:2]))
-    shifted = cell(table, "b", Made(dict.fromkeys([rate * (1 + 1e-9) for rate in RATES], 80.0), beyond=False))
+    wide, narrow = (
+        cell(table, "a", Made(dict.fromkeys(rates, 80.0), beyond=False)).arm for rates in (RATES, RATES[:2])
+    )
+    shifted = cell(table, "b", Made(dict.fromkeys([rate * (1 + 1e-9) for rate in RATES], 80.0), beyond=False)).arm
     assert shared_rates(wide, shifted) == list(RATES)
     assert shared_rates(shifted, narrow, wide) == pytest.approx(list(RATES[:2]))
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from fpt.errors import SpecError
 from fpt.results import arms_of, baseline, contrast, counted, level
-from fpt.results.contrasts import at_equal_compute, cell_of
+from fpt.results.contrasts import at_equal_compute, find_arm
 from fpt.sweeps import SweepSpec
 
 DIGITS = 1797
@@ -177,7 +177,7 @@ def test_a_gap_is_training_minus_test_accuracy_after_the_last_step(root: Path) -
 
 
 def test_the_rate_of_a_level_is_the_best_one_at_its_budget() -> None:
-    cell = cell_of("plane-minilm", "FR")
+    cell = find_arm("plane-minilm", "FR")
     found = {budget: level("plane-minilm", "FR", budget=budget).rate for budget in cell.budgets}
     assert found == {budget: cell.validation(budget).mean().idxmax() for budget in cell.budgets}
     assert len(set(found.values())) > 1

@@ -15,7 +15,7 @@ from fpt.papers.schema import BASELINES
 from fpt.results import StudyCells, arms_of, contrast, level, load_runs
 from fpt.results import baselines as scores
 from fpt.results.arm import ARMS, ROWS
-from fpt.results.contrasts import cell_of
+from fpt.results.contrasts import find_arm
 from fpt.results.mapping import write_mapping
 from fpt.results.runs import BEFORE, SPEC, loaded_studies
 from fpt.sweeps import SweepSpec, load_study
@@ -73,7 +73,7 @@ def test_cells_are_those_that_the_study_file_plans(root: Path) -> None:
     cells = StudyCells(root / "runs/laptop-rothermel2021", "published")
     for table in (table for paper in papers().values() for table in paper.tables.values()):
         planned = cells.study.planned(table)
-        found = [(cell.row, cell.task, cell.stands_for, cell.scale) for cell in cells.cells(table)]
+        found = [(cell.row, cell.arm.task, cell.stands_for, cell.scale) for cell in cells.cells(table)]
         assert found == [(each.row, each.task, each.stands_for, each.scale) for each in planned], table.id
 
 
@@ -174,7 +174,7 @@ def test_a_table_that_was_edited_names_its_file_and_line(old: str, new: str, nam
     path = study.parent / ARMS
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(DataError, match=rf"{ARMS}.*{named}"):
-        cell_of("laptop", "FP", root=study.parents[1])
+        find_arm("laptop", "FP", root=study.parents[1])
 
 
 def test_lines_of_other_studies_stay_and_those_that_are_not_published_go(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fpt.errors import SpecError
-from fpt.results.contrasts import cell_of
+from fpt.results.contrasts import find_arm
 from fpt.results.rate_ratio import last_losses, of_arms, rate_ratio, slope, slope_in_steps, slope_of_arms
 from fpt.results.rate_ratio_simulated import Made, simulated, table
 
@@ -90,7 +90,7 @@ def test_a_run_that_diverged_far_from_the_best_rate_changes_nothing():
 
 
 def test_of_published_runs_the_losses_are_those_of_the_last_step():
-    arm = cell_of("plane-minilm", "FP")
+    arm = find_arm("plane-minilm", "FP")
     plane, curves = last_losses(arm), arm.curves
     row = curves[(curves["step"] == arm.steps) & (curves["seed"] == plane.index[0])]
     assert plane.iloc[0].tolist() == row.sort_values("learning_rate")["validation_loss"].tolist()
@@ -168,7 +168,7 @@ def test_of_published_runs_the_exponent_is_that_of_their_losses_by_width():
     arms = {64: ("LP (tiny-lm-64)", "UP (tiny-lm-64)"), 256: ("LP (tiny-lm-256)", "UP (tiny-lm-256)")}
     planes = {}
     for width, both in arms.items():
-        first, second = (last_losses(cell_of("lora-text", name)) for name in both)
+        first, second = (last_losses(find_arm("lora-text", name)) for name in both)
         planes[width] = first, second
     assert slope_of_arms("lora-text", list(arms.values())) == slope(planes)
     with pytest.raises(SpecError, match="FP"):

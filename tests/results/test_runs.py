@@ -125,7 +125,7 @@ def test_a_table_is_read_once_in_a_process(tmp_path: Path, monkeypatch: pytest.M
     first = load_runs(study)
     for _ in range(3):
         load_runs(study)
-        StudyCells(study).cells(table("rothermel-table-1"))[0].values()
+        StudyCells(study).cells(table("rothermel-table-1"))[0].arm.values()
     assert len(read) == len(set(read)) == 6
     first["seed"] = 0  # a user's frame is a copy
     assert set(load_runs(study)["seed"]) == set(range(8))

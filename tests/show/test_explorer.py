@@ -10,8 +10,8 @@ from bs4 import BeautifulSoup
 
 from fpt.claims.planes import crossing_of, plane_table, plane_tests
 from fpt.results import StudyCells
+from fpt.results.arm import Arm
 from fpt.results.baselines import LINEAR, known_scores
-from fpt.results.cells import TableCell
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show import explorer, setups
@@ -19,7 +19,7 @@ from fpt.show.explore import HOLDS_ZERO, SURE, UNCORRECTED
 
 
 @pytest.fixture(scope="module")
-def arms(study: Path) -> dict[str, TableCell]:
+def arms(study: Path) -> dict[str, Arm]:
     (found,) = setups([StudyCells(study)]).values()
     return found
 
@@ -46,7 +46,7 @@ def test_there_is_a_setup_with_its_arms_pairs_rates_and_budgets(setup: dict[str,
     assert setup["budgets"] == sorted(setup["budgets"])
 
 
-def test_points_are_means_with_their_intervals(setup: dict[str, Any], arms: dict[str, TableCell]) -> None:
+def test_points_are_means_with_their_intervals(setup: dict[str, Any], arms: dict[str, Arm]) -> None:
     points_of = setup["arms"]["UP"]["points"]
     assert len(points_of) == len(arms["UP"].budgets)
     for budget, rate in ((12, 1e-4), (400, 1e-3)):
@@ -61,7 +61,7 @@ def test_a_linear_classifier_is_to_beat(setup: dict[str, Any]) -> None:
 
 
 def test_the_plane_and_the_tuned_differences_are_those_of_the_tables(
-    setup: dict[str, Any], arms: dict[str, TableCell]
+    setup: dict[str, Any], arms: dict[str, Arm]
 ) -> None:
     looks = set()
     for pair in setup["pairs"]:
@@ -102,7 +102,7 @@ LONGER = f"""{PLAIN}
 """
 
 
-def made(folder: Path, text: str, name: str = "mine") -> dict[str, dict[str, TableCell]]:
+def made(folder: Path, text: str, name: str = "mine") -> dict[str, dict[str, Arm]]:
     return setups([StudyCells(synthetic.finish(synthetic.workspace(folder, name, text)))])
 
 
