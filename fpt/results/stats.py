@@ -39,9 +39,9 @@ def paired(
     n = len(difference)
     if n < MINIMUM_PAIRS:
         return Estimate(n=n, unit=unit)
-    spread = _spread(difference, without)
-    variance, largest = float(spread.var(ddof=1)) / n, max(np.nanmax(np.abs(each)) for each in (one, other))
-    if np.ptp(spread) <= NO_SPREAD * largest:  # the t statistic is 0/0 or infinite
+    varied = spread(difference, without)
+    variance, largest = float(varied.var(ddof=1)) / n, max(np.nanmax(np.abs(each)) for each in (one, other))
+    if np.ptp(varied) <= NO_SPREAD * largest:  # the t statistic is 0/0 or infinite
         exact, variance = True, 0.0
     by_seed = difference.to_numpy()
     return Estimate(
@@ -52,12 +52,13 @@ def paired(
         test_variance=noise,
         df=math.nan if exact else n - 1,
         by_seed=tuple(map(float, by_seed)),
-        flips=tuple(map(float, spread)) if exact else (),
+        flips=tuple(map(float, varied)) if exact else (),
     )
 
 
-def _spread(values: "pd.Series[float]", without: pd.DataFrame | None) -> "np.ndarray[Any, Any]":
-    """The values by seed, or where they vary more the pseudo-values of their mean."""
+def spread(values: "pd.Series[float]", without: pd.DataFrame | None) -> "np.ndarray[Any, Any]":
+    """What an interval goes by: the values by seed, or where these vary more the pseudo-values of their mean. A choice
+    that hangs on single seeds widens them."""
     own = values.to_numpy(float)
     if without is None:
         return own
@@ -85,9 +86,9 @@ def mean_of(values: "pd.Series[float]", noise: float = 0.0, without: pd.DataFram
     n = len(kept)
     if n < 2:
         return Estimate(float(kept.mean()) if n else math.nan, n)
-    spread = _spread(kept, without)
-    same = np.ptp(spread) <= NO_SPREAD * kept.abs().max()
-    variance = 0.0 if same else float(spread.var(ddof=1)) / n
+    varied = spread(kept, without)
+    same = np.ptp(varied) <= NO_SPREAD * kept.abs().max()
+    variance = 0.0 if same else float(varied.var(ddof=1)) / n
     return Estimate(
         float(kept.mean()), n, seed_variance=variance, test_variance=noise, df=n - 1, by_seed=tuple(map(float, kept))
     )

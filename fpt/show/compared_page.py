@@ -12,6 +12,7 @@ import pandas as pd
 
 import fpt
 from fpt.results.compare import COMMON, Compared, difference_text, pair_text, score_text
+from fpt.results.table import MOST_LEFT_OUT
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure, Displayable, Page, Table, paragraph
 from fpt.show.report_page import document
@@ -59,7 +60,7 @@ def appendix(compared: Compared) -> tuple[str, str]:
             f"the smaller), and {score_text(compared)} is reported"
         )
     test = "Welch's t-test" if rules.unpaired else f"t-intervals of the differences paired by {pair}"
-    if named.tune:
+    if named.tune and compared.arms["seeds"].min() <= MOST_LEFT_OUT:
         test += ", or where it is wider the interval of a jackknife that chooses anew without each of them"
     if rules.collapse is not None:
         test += f", or by sign flips where a run lies more than {rules.collapse:g} behind the median of its setting"
