@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from fpt.cli.show import before_numbers, console, printable, table_of
+from fpt.files import plain
 from fpt.results.compare import AS_GIVEN, COMMON, TUNED, Compared, difference_text, pair_text, score_text
 
 MOST_ROWS = 40  # of a table on the screen; --json and --page have all
@@ -55,16 +56,7 @@ def as_json(compared: Compared) -> str:
     frames = {name: getattr(compared, name) for name in ("contrasts", "rates", "flips", "joined", "arms")}
     shown: dict[str, Any] = {"columns": asdict(compared.columns), "rules": asdict(compared.rules)}
     shown |= {name: frame.to_dict("records") for name, frame in frames.items()}
-    return json.dumps(_plain(shown | {"notes": list(compared.notes)}), allow_nan=False, default=str)
-
-
-def _plain(value: Any) -> Any:
-    """Without what JSON does not have: nan and infinities are null."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.dumps(plain(shown | {"notes": list(compared.notes)}), allow_nan=False, default=str)
 
 
 def how(compared: Compared) -> str:
