@@ -317,21 +317,29 @@ def _coded(frame: pd.DataFrame) -> "tuple[np.ndarray[Any, Any], pd.DataFrame]":
 def _values(frame: pd.DataFrame, name: str) -> "pd.Series[Any]":
     """The values of a hyperparameter, words or numbers. Numbers are told apart by what they are and not by how they are
     written, and those that are the same up to rounding are one."""
-    texts = frame[name].astype(str).str.strip().where(frame[name].notna())
-    texts = texts.mask(texts.str.lower().isin(MISSING_WORDS))
-    numbers = pd.to_numeric(texts, errors="coerce").astype(float)
-    words, known = texts.notna() & numbers.isna(), numbers.notna()
-    if not words.any():
+    numbers, words = _parsed(frame[name])
+    if not words.notna().any():
         _check_size(numbers, name)
         return _alike(numbers)
-    if known.any():
-        rows = [int(each.to_numpy().argmax()) for each in (words, known)]
-        word, number = (f"{texts.iloc[row]} (row {row + 1})" for row in rows)
+    if numbers.notna().any():
+        first = [_first(each.notna()) for each in (words, numbers)]
+        word, number = (f"{str(frame[name].iloc[row]).strip()} (row {row + 1})" for row in first)
         raise DataError(
             f"column {name} has a word and a number, {word} and {number}, which have no order. Write a number in every "
             "row, or a word in every row; leave the cell empty where an arm has none"
         )
-    return texts
+    return words
+
+
+def _parsed(column: "pd.Series[Any]") -> "tuple[pd.Series[float], pd.Series[str]]":
+    """The numbers of a column, which may be decimals or text; and what in it is a word. Both miss what is missing, also
+    where a text says so."""
+    if pd.api.types.is_numeric_dtype(column):
+        return pd.Series(column.to_numpy(float, na_value=math.nan), column.index), pd.Series(None, column.index, str)
+    texts = column.astype(str).str.strip().where(column.notna())
+    texts = texts.mask(texts.str.lower().isin(MISSING_WORDS))
+    numbers = pd.to_numeric(texts, errors="coerce").astype(float)
+    return numbers, texts.where(numbers.isna())
 
 
 def _alike(numbers: "pd.Series[float]") -> "pd.Series[float]":
@@ -347,42 +355,35 @@ def _scores(frame: pd.DataFrame, named: Columns, diverged: float | None) -> "pd.
     """The scores; one may be missing or infinite where a run is tuned, and so may have diverged."""
     scores = _numbers(frame, named.score)
     if diverged is None and (named.example or not named.tune):
-        if (lacking := scores.isna().to_numpy()).any():
-            row = int(lacking.argmax()) + 1
-            raise DataError(f"row {row} has no {named.score} {MISSING}; fill it, or take the row out")
+        if scores.isna().any():
+            raise _missing(_first(scores.isna()), named.score)
         _check_size(scores, named.score)
     return scores
 
 
-def _numbers(frame: pd.DataFrame, score: str) -> "pd.Series[float]":
-    """A column as numbers, also where these are decimals or text; missing and infinite ones stay so.
+def _numbers(frame: pd.DataFrame, name: str) -> "pd.Series[float]":
+    """A column as numbers; missing and infinite ones stay so.
 
-    Raises DataError, which names the first row, for anything else, and for one that is too large.
+    Raises DataError, which names the first row, for words, and for a number that is too large.
     """
-    scores = frame[score]
-    numeric = pd.api.types.is_numeric_dtype(scores)
-    numbers = scores if numeric else pd.to_numeric(scores.astype(str), errors="coerce").where(scores.notna())
-    words = scores.notna() & numbers.isna()
-    if not numeric and words.any():  # a word for what is not a number is missing, as it is in a CSV file
-        words &= ~scores.astype(str).str.lower().isin(MISSING_WORDS)
-    if (wrong := words.to_numpy()).any():
-        row = int(wrong.argmax())
+    numbers, words = _parsed(frame[name])
+    if words.notna().any():
+        row = _first(words.notna())
         raise DataError(
-            f"column {score}: its scores must be numbers, with a decimal point and no other mark; "
-            f"one is {repr(scores.iloc[row])[:60]} (row {row + 1})"
+            f"column {name}: its scores must be numbers, with a decimal point and no other mark; "
+            f"one is {repr(frame[name].iloc[row])[:60]} (row {row + 1})"
         )
-    found = numbers.astype("Float64").astype(float) if numeric and numbers.isna().any() else numbers.astype(float)
-    _check_size(found[np.isfinite(found)], score)
-    return found
+    _check_size(numbers.where(np.isfinite(numbers)), name)
+    return numbers
 
 
 def _check_size(numbers: "pd.Series[float]", name: str) -> None:
     """DataError, which names the row, for a number that is infinite or too large."""
-    large = numbers[numbers.abs() > LARGEST]
-    if len(large):
+    if (large := numbers.abs() > LARGEST).any():
+        row = _first(large)
         raise DataError(
-            f"row {large.index[0] + 1}: {name} must be finite, and lie between -{LARGEST:g} and {LARGEST:g}; it is "
-            f"{large.iloc[0]:g}. Take the row out"
+            f"row {row + 1}: {name} must be finite, and lie between -{LARGEST:g} and {LARGEST:g}; it is "
+            f"{numbers.iloc[row]:g}. Take the row out"
         )
 
 
@@ -394,9 +395,18 @@ def _check_names(frame: pd.DataFrame, named: Columns) -> None:
         if objects and frame[name].map(lambda value: isinstance(value, list | dict | set | np.ndarray)).any():
             raise DataError(f"column {name} holds lists or mappings; needed is one name or number in each row")
     if (lacking := frame[names].isna()).any(axis=None):
-        row = int(lacking.any(axis=1).to_numpy().argmax())
+        row = _first(lacking.any(axis=1))
         which = " and no ".join(name for name in names if lacking[name].iloc[row])
-        raise DataError(f"row {row + 1} has no {which} {MISSING}; fill it, or take the row out")
+        raise _missing(row, which)
+
+
+def _first(rows: "pd.Series[bool]") -> int:
+    """The first row of which it is true."""
+    return int(rows.to_numpy().argmax())
+
+
+def _missing(row: int, what: str, though: str = "") -> DataError:
+    return DataError(f"row {row + 1} has no {what} {MISSING}{though}; fill it, or take the row out")
 
 
 def _check_counts(named: Columns, arms: pd.DataFrame, groups: pd.DataFrame) -> None:
@@ -414,11 +424,8 @@ def _check_settings(tuned: pd.DataFrame, codes: pd.DataFrame, named: Columns) ->
     for name in tuned:
         lacking = tuned[name].isna()
         some = lacking.groupby([codes["group"], codes["arm"]]).transform("nunique") > 1
-        if (wrong := (lacking & some).to_numpy()).any():
-            raise DataError(
-                f"row {int(wrong.argmax()) + 1} has no {name} {MISSING}, though others of its {named.by} have one; "
-                "fill it, or take the row out"
-            )
+        if (lacking & some).any():
+            raise _missing(_first(lacking & some), str(name), f", though others of its {named.by} have one")
 
 
 def _check_examples(codes: pd.DataFrame, named: Columns) -> None:
