@@ -121,15 +121,13 @@ def compare(  # noqa: PLR0913 - every choice of a comparison, by its name
     )
     given = Columns(by or "", _all(pair), score or "", _all(tune), choose or "", _all(within), example or "")
     named = columns(frame, given, unpaired)
-    _check_options(named, unpaired, test_examples, test_share)
     if choose_lower is not None and not choose:
         raise SpecError("--choose-lower and --choose-higher are of --choose: name its column, or --lower-is-better")
-    if collapse is not None and unpaired:
-        raise SpecError("--collapse flips the signs of pairs: leave out --unpaired")
     rules = Rules(
         lower_is_better, lower_is_better if choose_lower is None else choose_lower, unpaired, test_examples,
         test_share, margin, collapse, diverged, where=where or {},
     )  # fmt: skip
+    _check_options(named, rules)
     table = table_of(rows_where(frame, rules.where), named, rules)
     whole = _whole(table, test_examples)
     return _compared(table, replace(rules, whole=whole, point=point or whole / 100))
@@ -166,14 +164,17 @@ def _check_numbers(given: Mapping[str, float | None]) -> None:
             raise SpecError(f"--{option} {number:g}: must be a number from {low:g} to {high:g}")
 
 
-def _check_options(named: Columns, unpaired: bool, test_examples: int | None, test_share: float | None) -> None:
+def _check_options(named: Columns, rules: Rules) -> None:
     """SpecError for options that exclude each other, and for folds of which nothing is known."""
+    share = rules.test_share
     if named.choose and not named.tune:
         raise SpecError(f"--choose {named.choose} chooses a setting: name the column of settings by --tune")
-    if named.example and (unpaired or test_examples or test_share is not None):
+    if rules.collapse is not None and rules.unpaired:
+        raise SpecError("--collapse flips the signs of pairs: leave out --unpaired")
+    if named.example and (rules.unpaired or rules.test_examples or share is not None):
         raise SpecError(f"--example {named.example} pairs answers, and brings the noise of the examples itself: leave "
                         "out --unpaired, --test-examples and --test-share")  # fmt: skip
-    if test_share is None:
+    if share is None:
         if parts := [name for name in named.pair if PARTS.search(name)]:
             raise SpecError(
                 f"--pair {parts[0]}: folds and splits share data for training, which makes a t-interval too short "
@@ -181,11 +182,12 @@ def _check_options(named: Columns, unpaired: bool, test_examples: int | None, te
                 "ten folds; 0: they share none), or another --pair"
             )
         return
-    if not 0 <= test_share < 1:
-        raise SpecError(f"--test-share {test_share:g}: must be a share of the data, from 0 to less than 1")
-    for name, given in (("--unpaired", unpaired), ("--test-examples", test_examples)):
-        if given:
-            raise SpecError(f"--test-share {test_share:g} is for pairs of folds or splits: leave out {name}")
+    if not 0 <= share < 1:
+        raise SpecError(f"--test-share {share:g}: must be a share of the data, from 0 to less than 1")
+    if rules.unpaired or rules.test_examples:
+        raise SpecError(
+            f"--test-share {share:g} is for pairs of folds or splits: leave out --unpaired and --test-examples"
+        )
 
 
 def _whole(table: ResultsTable, test_examples: int | None) -> float:
@@ -313,9 +315,13 @@ def _welch(one: Reading, other: Reading, margin: float | None) -> tuple[Estimate
 def _led(rows: pd.DataFrame, rules: Rules) -> pd.DataFrame:
     """Contrasts with the arm that leads, where p is below 5%."""
     rows[["mean", "p"]] = rows[["mean", "p"]].astype(float)
-    ahead = (rows["mean"] < 0) if rules.lower_is_better else (rows["mean"] > 0)
-    leads = rows["first"].where(ahead, rows["second"])
-    return rows.assign(leads=leads.where(rows["p"] < SIGNIFICANCE, ""))
+    return rows.assign(leads=_ahead(rows, rules).where(rows["p"] < SIGNIFICANCE, ""))
+
+
+def _ahead(rows: pd.DataFrame, rules: Rules) -> "pd.Series[str]":
+    """The arm with the better mean."""
+    first = (rows["mean"] < 0) if rules.lower_is_better else (rows["mean"] > 0)
+    return rows["first"].where(first, rows["second"])
 
 
 def _holm(p_values: "pd.Series[float]") -> "pd.Series[float]":
@@ -332,23 +338,25 @@ def _refuse_untested(table: ResultsTable, contrasts: pd.DataFrame) -> None:
 
 def _flips(table: ResultsTable, rates: pd.DataFrame, rules: Rules) -> Iterator[dict[str, Any]]:
     """The neighbours among the settings that two arms share, in one hyperparameter, between which the order flips."""
-    sign = -1 if rules.lower_is_better else 1
-    for (group, first, second), rows in rates[rates["mean"].fillna(0) != 0].groupby(["within", "first", "second"]):
-        settings = table.settings.iloc[rows["place"]].set_axis(rows.index)
-        known = rows.to_dict("index")
-        for name in settings:
-            others = [other for other in settings if other != name]
-            lines = [each.index for _, each in settings.groupby(others, dropna=False)] if others else [rows.index]
-            for below, above in (both for line in lines for both in pairwise(line)):
-                two = known[below], known[above]
-                if (two[0]["mean"] > 0) == (two[1]["mean"] > 0):
-                    continue
-                names, ahead = (
-                    (group, first, second, name),
-                    [first if sign * row["mean"] > 0 else second for row in two],
-                )
-                shown = all(row["leads"] for row in two)
-                yield dict(zip(FLIP, (*names, *(row["at"] for row in two), *ahead, shown), strict=True))
+    apart = rates.assign(ahead=_ahead(rates, rules))[rates["mean"].fillna(0) != 0]
+    for (group, first, second), rows in apart.groupby(["within", "first", "second"]):
+        for name, *two in _neighbours(table.settings.iloc[rows["place"]].set_axis(rows.index)):
+            below, above = (rows.loc[place] for place in two)
+            if below["ahead"] != above["ahead"]:
+                yield {
+                    "within": group, "first": first, "second": second, "tune": name, "below": below["at"],
+                    "above": above["at"], "leads_below": below["ahead"], "leads_above": above["ahead"],
+                    "shown": bool(below["leads"] and above["leads"]),
+                }  # fmt: skip
+
+
+def _neighbours(settings: pd.DataFrame) -> Iterator[tuple[Any, Any, Any]]:
+    """Every two rows, ascending, that differ in one hyperparameter alone with no other row between them: its name and
+    theirs."""
+    for name in settings:
+        others = [other for other in settings if other != name]
+        lines = [each.index for _, each in settings.groupby(others, dropna=False)] if others else [settings.index]
+        yield from ((name, *two) for line in lines for two in pairwise(line))
 
 
 def _joined(contrasts: pd.DataFrame) -> pd.DataFrame:

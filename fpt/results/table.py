@@ -437,10 +437,10 @@ def _check_examples(codes: pd.DataFrame, named: Columns) -> None:
 
 def _check_once(frame: pd.DataFrame, named: Columns, codes: pd.DataFrame) -> None:
     """SpecError for a run, or an answer, that stands twice."""
-    twice = codes.duplicated(keep=False).to_numpy()
+    twice = codes.duplicated(keep=False)
     if not twice.any():
         return
-    first = int(twice.argmax())
+    first = _first(twice)
     alike = frame[(codes == codes.iloc[first]).all(axis=1).to_numpy()]
     keys = [name for name in named.named if name not in (named.score, named.choose)]
     shown = {str(name): values.map(repr) for name, values in alike.drop(columns=named.named).items()}  # lists, too
