@@ -141,6 +141,21 @@ def difference_text(row: Mapping[Hashable, Any]) -> str:
     return f"{row['mean']:+.4g} ({interval})"
 
 
+def leads_text(row: Mapping[Hashable, Any]) -> str:
+    """The arm that leads, or that none does; nothing where it could not be tested."""
+    return row["leads"] or ("" if math.isnan(row["p"]) else "open")
+
+
+def chosen_text(row: Mapping[Hashable, Any]) -> str:
+    """The settings that the seeds of an arm choose, each with how many do."""
+    return "; ".join(f"{setting} ({seeds})" for setting, seeds in row["chosen"].items())
+
+
+def level_text(row: Mapping[Hashable, Any]) -> str:
+    """What an arm scores, tuned; nothing where a chosen run has no score."""
+    return "" if math.isnan(row["level"]) else f"{row['level']:.4g}"
+
+
 def score_text(found: Compared) -> str:
     """What is compared, and whether less of it is better."""
     return found.columns.score + (" (lower is better)" if found.rules.lower_is_better else "")
