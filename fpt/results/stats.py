@@ -40,9 +40,8 @@ def paired(
     if n < MINIMUM_PAIRS:
         return Estimate(n=n, unit=unit)
     varied = spread(difference, without)
-    variance, largest = float(varied.var(ddof=1)) / n, max(np.nanmax(np.abs(each)) for each in (one, other))
-    if np.ptp(varied) <= NO_SPREAD * largest:  # the t statistic is 0/0 or infinite
-        exact, variance = True, 0.0
+    variance = _variance(varied, max(np.nanmax(np.abs(each)) for each in (one, other)))
+    exact = exact or not variance  # the t statistic is 0/0 or infinite
     by_seed = difference.to_numpy()
     return Estimate(
         float(by_seed.mean()),
@@ -57,8 +56,9 @@ def paired(
 
 
 def spread(values: "pd.Series[float]", without: pd.DataFrame | None) -> "np.ndarray[Any, Any]":
-    """What an interval goes by: the values by seed, or where these vary more the pseudo-values of their mean. A choice
-    that hangs on single seeds widens them."""
+    """What an interval goes by: the values by seed, or where these vary more, since a choice hangs on single seeds, the
+    pseudo-values of the jackknife (Tukey 1958). Their mean is that of the values; of a plain mean they are the values.
+    """
     own = values.to_numpy(float)
     if without is None:
         return own
@@ -66,15 +66,15 @@ def spread(values: "pd.Series[float]", without: pd.DataFrame | None) -> "np.ndar
         without = without.reindex(index=values.index, columns=values.index)
     aligned = without.to_numpy(float)
     left_out = np.nansum(aligned, axis=1) / (~np.isnan(aligned)).sum(axis=1)
-    jackknifed = pseudo_values(float(own.mean()), left_out)
+    jackknifed = own.mean() + (len(own) - 1) * (left_out.mean() - left_out)
     more = jackknifed.std() > own.std() * (1 + NO_SPREAD)  # equal up to rounding where no seed changes a choice
     return jackknifed if more else own
 
 
-def pseudo_values(whole: float, left_out: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """One per seed, from an estimate and what it is without each: their mean is the estimate, and their t-interval that
-    of the jackknife (Tukey 1958), which is not corrected for bias. Of a plain mean they are the values themselves."""
-    return np.asarray(whole + (len(left_out) - 1) * (left_out.mean() - left_out))
+def _variance(values: "np.ndarray[Any, Any]", largest: float) -> float:
+    """That of the mean of some values; 0 where they are equal up to rounding. `largest`: of what they were taken."""
+    same = np.ptp(values) <= NO_SPREAD * largest
+    return 0.0 if same else float(values.var(ddof=1)) / len(values)
 
 
 def mean_of(values: "pd.Series[float]", noise: float = 0.0, without: pd.DataFrame | None = None) -> Estimate:
@@ -87,8 +87,7 @@ def mean_of(values: "pd.Series[float]", noise: float = 0.0, without: pd.DataFram
     if n < 2:
         return Estimate(float(kept.mean()) if n else math.nan, n)
     varied = spread(kept, without)
-    same = np.ptp(varied) <= NO_SPREAD * kept.abs().max()
-    variance = 0.0 if same else float(varied.var(ddof=1)) / n
+    variance = _variance(varied, kept.abs().max())
     return Estimate(
         float(kept.mean()), n, seed_variance=variance, test_variance=noise, df=n - 1, by_seed=tuple(map(float, kept))
     )
