@@ -2,11 +2,12 @@
 
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -52,6 +53,15 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Replace `path` by `content`, durably."""
     with replaced(path) as partial:
         partial.write_bytes(content)
+
+
+def plain(value: Any) -> Any:
+    """What JSON can say of a value: nan and infinities, which it does not have, are null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

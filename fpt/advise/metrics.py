@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fpt.sweeps import selection
+
 Classes = NDArray[np.int64]  # of examples, from 0; -1: no answer
 ACCURACY, MACRO_F1, BALANCED = "accuracy", "macro-f1", "balanced-accuracy"
 
@@ -46,7 +48,6 @@ def by_seed(answers: pd.DataFrame, metric: str) -> "pd.Series[float]":
 def best_rate(answers: pd.DataFrame, metric: str) -> float | None:
     """The rate with the best mean of a metric over seeds on validation examples, ties to the smaller; None where some
     run diverged at every rate. `answers` of a sweep, as fpt.training.measures.answers gives them."""
-    held = answers[answers["part"] == "validation"]
-    whole = [rows for _, rows in held.groupby("learning_rate") if (rows["predicted"] >= 0).all()]
-    means = {float(rows["learning_rate"].iloc[0]): float(by_seed(rows, metric).mean()) for rows in whole}
-    return max(means, key=lambda rate: means[rate]) if means else None
+    by_rate = answers[answers["part"] == "validation"].groupby("learning_rate")
+    found = {rate: by_seed(rows, metric) for rate, rows in by_rate if (rows["predicted"] >= 0).all()}
+    return selection.best_rate(pd.DataFrame(found))

@@ -14,7 +14,7 @@ from fpt.advise.request import PROBE, Request
 from fpt.advise.work import PLAN, chosen, finished_arms, read_baselines, test_answers
 from fpt.bench.step import sweep_cost
 from fpt.errors import DataError
-from fpt.files import read_json
+from fpt.files import plain, read_json
 from fpt.results.arm import COLLAPSE, Arm
 from fpt.results.baselines import MAJORITY
 from fpt.results.estimate import PERCENT, POINTS, Estimate
@@ -80,9 +80,9 @@ class Further:
     high: float
 
 
-@dataclass(frozen=True)
-class Advice:
-    """Everything that is said: the fields of a Recommendation, and what it rests on."""
+@dataclass(frozen=True, kw_only=True)
+class Advice(Recommendation):
+    """Everything that is said: a Recommendation, and what it rests on."""
 
     study: str
     task: str
@@ -91,11 +91,6 @@ class Advice:
     tolerance: float
     candidates: tuple[Candidate, ...]
     pairs: tuple[Difference, ...]
-    reason: Reason
-    advised: str
-    other: str
-    lost: float
-    needed: int | None
     majority: float  # of the metric, in percent
     uneven: bool
     commonest: float  # percent of the test examples
@@ -116,16 +111,8 @@ class Advice:
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; null for what is not known, or has no bound."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        found: dict[str, Any] = plain(asdict(self))
+        return found
 
 
 def advice(wanted: Request) -> Advice:

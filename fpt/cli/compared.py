@@ -11,7 +11,19 @@ import typer
 from rich.table import Table
 
 from fpt.cli.show import before_numbers, console, printable, table_of
-from fpt.results.compare import AS_GIVEN, COMMON, TUNED, Compared, difference_text, pair_text, score_text
+from fpt.files import plain
+from fpt.results.compare import (
+    AS_GIVEN,
+    COMMON,
+    TUNED,
+    Compared,
+    chosen_text,
+    difference_text,
+    leads_text,
+    level_text,
+    pair_text,
+    score_text,
+)
 
 MOST_ROWS = 40  # of a table on the screen; --json and --page have all
 
@@ -55,16 +67,7 @@ def as_json(compared: Compared) -> str:
     frames = {name: getattr(compared, name) for name in ("contrasts", "rates", "flips", "joined", "arms")}
     shown: dict[str, Any] = {"columns": asdict(compared.columns), "rules": asdict(compared.rules)}
     shown |= {name: frame.to_dict("records") for name, frame in frames.items()}
-    return json.dumps(_plain(shown | {"notes": list(compared.notes)}), allow_nan=False, default=str)
-
-
-def _plain(value: Any) -> Any:
-    """Without what JSON does not have: nan and infinities are null."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.dumps(plain(shown | {"notes": list(compared.notes)}), allow_nan=False, default=str)
 
 
 def how(compared: Compared) -> str:
@@ -141,10 +144,9 @@ def _joined(compared: Compared) -> Table:
 def _arms(compared: Compared) -> Table:
     tune, rows = ", ".join(compared.columns.tune), []
     for row in _shown(compared.arms):
-        chosen = "; ".join(f"{setting} ({seeds})" for setting, seeds in row["chosen"].items())
         name = row["arm"] + (f", {row['within']}" if row["within"] else "")
-        rows.append([name, str(row["seeds"]), chosen if row["settings"] > 1 else f"{chosen}, not tuned",
-                     "" if math.isnan(row["level"]) else f"{row['level']:.4g}", "; ".join(row["ends"])])  # fmt: skip
+        chosen = chosen_text(row) + ("" if row["settings"] > 1 else ", not tuned")
+        rows.append([name, str(row["seeds"]), chosen, level_text(row), "; ".join(row["ends"])])
     heads = ["seeds", f"chosen {tune} (by seeds)", "level, tuned", "end of the grid"]
     return table_of(
         _title(f"each {compared.columns.by}", compared.arms), [compared.columns.by, *before_numbers(*heads)], rows
@@ -156,9 +158,6 @@ def _rates(compared: Compared) -> Table:
     tune = ", ".join(compared.columns.tune)
     common = compared.contrasts[compared.contrasts["at"] == COMMON].assign(at="best of each")
     rows = pd.concat([common, compared.rates]).sort_values(["within", "first", "second"], kind="stable")
-    leads = [row["leads"] or ("" if math.isnan(row["p"]) else "open") for row in _shown(rows)]
-    cells = [
-        [pair_text(row), row["at"], difference_text(row), each] for row, each in zip(_shown(rows), leads, strict=True)
-    ]
+    cells = [[pair_text(row), row["at"], difference_text(row), leads_text(row)] for row in _shown(rows)]
     title = _title(f"at one {tune} for all seeds, not corrected", rows)
     return table_of(title, before_numbers("first - second", tune, "difference (95% interval)", "leads"), cells)

@@ -8,27 +8,18 @@ setting that two arms share, with the places between which the order flips.
 import math
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import combinations, pairwise
+from dataclasses import dataclass, replace
+from itertools import combinations, groupby, pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fpt.errors import SpecError
+from fpt.results.difference import Reading, difference
 from fpt.results.estimate import Estimate
-from fpt.results.stats import (
-    MINIMUM_PAIRS,
-    SIGNIFICANCE,
-    example_noise,
-    holm,
-    paired,
-    sampling_noise,
-    seeds_needed,
-    welch,
-)
-from fpt.results.table import LARGEST, Columns, GroupedRuns, columns, rows_where, table_of
-from fpt.results.tuned import Reading, Tuned, means_of_others, tuned, tuned_spread
+from fpt.results.stats import MINIMUM_PAIRS, SIGNIFICANCE, holm, sampling_noise, seeds_needed, spread, welch
+from fpt.results.table import LARGEST, Columns, ResultsTable, Rules, Runs, columns, rows_where, table_of
 from fpt.sweeps import selection
 from fpt.tasks.tables import few
 
@@ -45,7 +36,6 @@ CONTRAST = (
     "p", "p_alike", "seeds",
 )  # fmt: skip
 LEVELS_AND_ENDS = ("level_first", "level_second", "mean", "low", "high")
-NO_ENDS = (math.nan, math.nan)  # of an interval
 FLIP = ("within", "first", "second", "tune", "below", "above", "leads_below", "leads_above", "shown")
 JOINED = ("within", "first", "second", "groups", "first_leads", "second_leads", "word")
 
@@ -60,35 +50,6 @@ NOISE_LEFT_OUT = (
 
 
 @dataclass(frozen=True)
-class Rules:
-    """How two arms are compared.
-
-    `lower_is_better`: of scores, and of what chooses unless `choose_lower` says otherwise. `unpaired`: seeds of two
-    arms are no pairs. `test_examples`: how many examples stand for all that there could be, those of the test set that
-    all seeds share or of the collection of which each seed tests a part; their noise is added as
-    `fpt.results.contrast` adds it (a column of examples adds it paired over these). `test_share`: the share of the data
-    on which each fold or split is tested, 0 where they share no data; the variance is corrected for what they share
-    (Nadeau and Bengio 2003). `margin`: a difference that does not matter. `collapse`: a run so far behind the median of
-    its own setting has collapsed, and sign flips take the t-test's place. `diverged`: what a run counts as whose score
-    is missing or not finite. `point`: the difference to plan for, by default a percentage point, 0.01 if every score
-    lies between 0 and 1, else 1. `whole`: the score of an arm that misses nothing, where scores are accuracies.
-    `where`: values of columns, of which one must be a row's, else it is not read.
-    """
-
-    lower_is_better: bool = False
-    choose_lower: bool = False
-    unpaired: bool = False
-    test_examples: int | None = None
-    test_share: float | None = None
-    margin: float | None = None
-    collapse: float | None = None
-    diverged: float | None = None
-    point: float = 1.0
-    whole: float = 1.0
-    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Compared:
     """What `compare` finds.
 
@@ -98,11 +59,11 @@ class Compared:
     rows read alike), `leads` (the arm that an uncorrected p below 5% shows to lead), `p_alike` (of two one-sided
     tests: small where the difference is shown to lie within the margin), `seeds`, with which the test at 5% finds a
     difference of one point with 80% power (nan: more than 1,000, or no number of them), and `more_seeds`, beyond those
-    that there are. Pairs go by a t-test, or where it is wider by a jackknife that chooses anew without each seed; what
-    is no pair by Welch's, whose `seeds` of each arm count with the fewest degrees of freedom that it can have. Where
-    all differences are equal, `p` is that of sign flips, and `low`, `high` and `seeds` are nan unless the noise of a
-    test set is added. Two arms with fewer than three seeds, or with a chosen run that has no score, have nan in all of
-    these but `n`, and no part in the correction.
+    that there are. Pairs go by a t-test, or where it is wider by a jackknife that chooses anew without each of up to
+    1,000 seeds; what is no pair by Welch's, whose `seeds` of each arm count with the fewest degrees of freedom that it
+    can have. Where all differences are equal, `p` is that of sign flips, and `low`, `high` and `seeds` are nan unless
+    the noise of a test set is added. Two arms with fewer than three seeds, or with a chosen run that has no score, have
+    nan in all of these but `n`, and no part in the correction.
     `rates`: the same at every setting that both arms share, uncorrected. `flips`: the neighbours among these between
     which the other arm leads; `shown`, where both leads are. `joined`: over all groups, who leads: a lead counts that
     survives Bonferroni's correction, and the word needs one on its side and none on the other. `arms`: the settings of
@@ -160,24 +121,16 @@ def compare(  # noqa: PLR0913 - every choice of a comparison, by its name
     )
     given = Columns(by or "", _all(pair), score or "", _all(tune), choose or "", _all(within), example or "")
     named = columns(frame, given, unpaired)
-    _check_options(named, unpaired, test_examples, test_share)
     if choose_lower is not None and not choose:
         raise SpecError("--choose-lower and --choose-higher are of --choose: name its column, or --lower-is-better")
-    if collapse is not None and unpaired:
-        raise SpecError("--collapse flips the signs of pairs: leave out --unpaired")
-    frame = rows_where(frame, where or {})
-    lower = lower_is_better if choose_lower is None or not choose else choose_lower
-    table = table_of(frame, named, lower, diverged)
-    whole = _whole(table, test_examples)
     rules = Rules(
-        lower_is_better, lower, unpaired, test_examples, test_share, margin, collapse, diverged, point or whole / 100,
-        whole, where or {},
+        lower_is_better, lower_is_better if choose_lower is None else choose_lower, unpaired, test_examples,
+        test_share, margin, collapse, diverged, where=where or {},
     )  # fmt: skip
-    arms = {
-        group: {name: tuned(runs, lower_is_better, collapse) for name, runs in by_arm.items()}
-        for group, by_arm in table.arms.items()
-    }
-    return _compared(table, arms, rules)
+    _check_options(named, rules)
+    table = table_of(rows_where(frame, rules.where), named, rules)
+    whole = _whole(table, test_examples)
+    return _compared(table, replace(rules, whole=whole, point=point or whole / 100))
 
 
 def difference_text(row: Mapping[Hashable, Any]) -> str:
@@ -186,6 +139,21 @@ def difference_text(row: Mapping[Hashable, Any]) -> str:
         return "not tested" if row["n"] >= MINIMUM_PAIRS else "too few seeds"
     interval = "no spread" if math.isnan(row["low"]) else f"{row['low']:+.4g} to {row['high']:+.4g}"
     return f"{row['mean']:+.4g} ({interval})"
+
+
+def leads_text(row: Mapping[Hashable, Any]) -> str:
+    """The arm that leads, or that none does; nothing where it could not be tested."""
+    return row["leads"] or ("" if math.isnan(row["p"]) else "open")
+
+
+def chosen_text(row: Mapping[Hashable, Any]) -> str:
+    """The settings that the seeds of an arm choose, each with how many do."""
+    return "; ".join(f"{setting} ({seeds})" for setting, seeds in row["chosen"].items())
+
+
+def level_text(row: Mapping[Hashable, Any]) -> str:
+    """What an arm scores, tuned; nothing where a chosen run has no score."""
+    return "" if math.isnan(row["level"]) else f"{row['level']:.4g}"
 
 
 def score_text(found: Compared) -> str:
@@ -211,14 +179,17 @@ def _check_numbers(given: Mapping[str, float | None]) -> None:
             raise SpecError(f"--{option} {number:g}: must be a number from {low:g} to {high:g}")
 
 
-def _check_options(named: Columns, unpaired: bool, test_examples: int | None, test_share: float | None) -> None:
+def _check_options(named: Columns, rules: Rules) -> None:
     """SpecError for options that exclude each other, and for folds of which nothing is known."""
+    share = rules.test_share
     if named.choose and not named.tune:
         raise SpecError(f"--choose {named.choose} chooses a setting: name the column of settings by --tune")
-    if named.example and (unpaired or test_examples or test_share is not None):
+    if rules.collapse is not None and rules.unpaired:
+        raise SpecError("--collapse flips the signs of pairs: leave out --unpaired")
+    if named.example and (rules.unpaired or rules.test_examples or share is not None):
         raise SpecError(f"--example {named.example} pairs answers, and brings the noise of the examples itself: leave "
                         "out --unpaired, --test-examples and --test-share")  # fmt: skip
-    if test_share is None:
+    if share is None:
         if parts := [name for name in named.pair if PARTS.search(name)]:
             raise SpecError(
                 f"--pair {parts[0]}: folds and splits share data for training, which makes a t-interval too short "
@@ -226,17 +197,17 @@ def _check_options(named: Columns, unpaired: bool, test_examples: int | None, te
                 "ten folds; 0: they share none), or another --pair"
             )
         return
-    if not 0 <= test_share < 1:
-        raise SpecError(f"--test-share {test_share:g}: must be a share of the data, from 0 to less than 1")
-    for name, given in (("--unpaired", unpaired), ("--test-examples", test_examples)):
-        if given:
-            raise SpecError(f"--test-share {test_share:g} is for pairs of folds or splits: leave out {name}")
+    if not 0 <= share < 1:
+        raise SpecError(f"--test-share {share:g}: must be a share of the data, from 0 to less than 1")
+    if rules.unpaired or rules.test_examples:
+        raise SpecError(
+            f"--test-share {share:g} is for pairs of folds or splits: leave out --unpaired and --test-examples"
+        )
 
 
-def _whole(table: GroupedRuns, test_examples: int | None) -> float:
+def _whole(table: ResultsTable, test_examples: int | None) -> float:
     """The score of an arm that misses nothing: 1 where all scores are fractions, else 100."""
-    planes = [runs.scores.to_numpy(float).ravel() for by_arm in table.arms.values() for runs in by_arm.values()]
-    scores = np.concatenate(planes)
+    scores = np.concatenate([arm.scores.to_numpy(float).ravel() for arm in table.arms])
     scores = scores[np.isfinite(scores)]
     if not len(scores):
         raise SpecError(f"no run has a finite {table.columns.score}: there is nothing to compare")
@@ -246,29 +217,28 @@ def _whole(table: GroupedRuns, test_examples: int | None) -> float:
     return whole
 
 
-def _compared(table: GroupedRuns, arms: Mapping[str, Mapping[str, Tuned]], rules: Rules) -> Compared:
+def _compared(table: ResultsTable, rules: Rules) -> Compared:
     rows, shared = [], []
-    for group, by_arm in arms.items():
-        for first, second in combinations(by_arm, 2):
-            one, other = by_arm[first], by_arm[second]
-            _check_seeds(table, group, {first: one, second: other}, rules)
-            names = {"within": group, "first": first, "second": second}
-            if not table.columns.tune:
-                rows.append(names | {"at": AS_GIVEN} | _contrast(one.tuned, other.tuned, rules))
-                continue
-            rows.append(names | {"at": TUNED} | _contrast(one.tuned, other.tuned, rules))
-            if one.at_common and other.at_common:
-                rows.append(names | {"at": COMMON} | _contrast(one.at_common, other.at_common, rules, plan=False))
-            for place in sorted(set(one.fixed) & set(other.fixed)):
-                both = _contrast(one.fixed[place], other.fixed[place], rules, plan=False)
-                shared.append(names | {"at": table.setting(place), "place": int(place)} | both)
+    for one, other in _pairs(table):
+        _check_seeds(table, one, other, rules)
+        names = {"within": one.group, "first": one.name, "second": other.name}
+        at = TUNED if table.columns.tune else AS_GIVEN
+        rows.append(names | {"at": at} | _contrast(one.tuned, other.tuned, rules))
+        if not table.columns.tune:
+            continue
+        if not math.isnan(one.common + other.common):
+            both = _contrast(one.at(one.common), other.at(other.common), rules, plan=False)
+            rows.append(names | {"at": COMMON} | both)
+        for place in map(int, one.scores.columns.intersection(other.scores.columns)):
+            both = _contrast(one.at(place), other.at(place), rules, plan=False)
+            shared.append(names | {"at": table.setting(place), "place": place} | both)
     contrasts = _led(pd.DataFrame(rows, columns=[*CONTRAST]), rules)
     rates = _led(pd.DataFrame(shared, columns=[*CONTRAST, "place"]), rules)
     if contrasts["p"].isna().all():
-        _refuse_untested(table, arms, contrasts)
+        _refuse_untested(table, contrasts)
     contrasts["p_holm"] = contrasts.groupby("at")["p"].transform(_holm)
     contrasts["more_seeds"] = (contrasts["seeds"] - contrasts["n"]).clip(lower=0)
-    of_arms = _arms(table, arms)
+    arms = _arms(table)
     return Compared(
         table.columns,
         rules,
@@ -276,28 +246,31 @@ def _compared(table: GroupedRuns, arms: Mapping[str, Mapping[str, Tuned]], rules
         rates.drop(columns=["place", "seeds"]),
         pd.DataFrame(list(_flips(table, rates, rules)), columns=[*FLIP]),
         _joined(contrasts),
-        of_arms,
-        _runs_frame(table, arms),
-        tuple(_notes(table, arms, of_arms, contrasts, rates, rules)),
+        arms,
+        _runs_frame(table),
+        tuple(_notes(table, arms, contrasts, rates, rules)),
     )
 
 
-def _check_seeds(table: GroupedRuns, group: str, two: Mapping[str, Tuned], rules: Rules) -> None:
+def _pairs(table: ResultsTable) -> Iterator[tuple[Runs, Runs]]:
+    """Every two arms of a group."""
+    for _, arms in groupby(table.arms, key=lambda arm: arm.group):
+        yield from combinations(arms, 2)
+
+
+def _check_seeds(table: ResultsTable, one: Runs, other: Runs, rules: Rules) -> None:
     """SpecError for a seed that one of two arms lacks, unless runs are no pairs."""
-    one, other = (arm.runs.scores.index for arm in two.values())
-    if rules.unpaired or one.equals(other):
+    if rules.unpaired or one.scores.index.equals(other.scores.index):
         return
-    known: dict[Any, str] = {}
-    for arm in two.values():
-        known |= dict(zip(arm.runs.scores.index, arm.runs.seeds, strict=True))
-    for name, arm in two.items():
-        if missing := sorted(set(known) - set(arm.runs.scores.index)):
-            where = f" ({', '.join(table.columns.within)} {group})" if table.columns.within else ""
-            raise SpecError(
-                f"{len(missing)} of {len(known)} seeds are not in every arm; {', '.join(table.columns.pair)} "
-                f"{known[missing[0]]} is missing for {name}{where}. Take them out of every arm; or --unpaired compares "
-                "all runs of each arm, by Welch's t-test"
-            )
+    known = dict(zip([*one.scores.index, *other.scores.index], [*one.seeds, *other.seeds], strict=True))
+    arm, missing = next(
+        (arm, missing) for arm in (one, other) if (missing := sorted(set(known) - set(arm.scores.index)))
+    )
+    group = f" ({', '.join(table.columns.within)} {arm.group})" if arm.group else ""
+    raise SpecError(
+        f"{len(missing)} of {len(known)} seeds are not in every arm; {table.pair} {known[missing[0]]} is missing for "
+        f"{arm.name}{group}. Take them out of every arm; or --unpaired compares all runs of each arm, by Welch's t-test"
+    )
 
 
 def _contrast(first: Reading, second: Reading, rules: Rules, plan: bool = True) -> dict[str, Any]:
@@ -305,21 +278,17 @@ def _contrast(first: Reading, second: Reading, rules: Rules, plan: bool = True) 
 
     Scores are scaled by a power of 2, which rounds nothing, so that the squares of any are numbers.
     """
-    counts = [int(np.isfinite(each.scores).sum()) for each in (first, second)]
+    counts = [int(each.scores.notna().sum()) for each in (first, second)]
     row: dict[str, Any] = {"n": min(counts), "n_first": counts[0], "n_second": counts[1]}
-    unknown = np.isnan(first.scores).any() or np.isnan(second.scores).any()
-    if min(counts) < MINIMUM_PAIRS or unknown:
+    if min(counts) < MINIMUM_PAIRS or counts != [len(first.scores), len(second.scores)]:
         return row
-    largest = max(float(np.abs(each.scores).max()) for each in (first, second))
+    largest = max(float(each.scores.abs().max()) for each in (first, second))
     unit = 2.0 ** max(math.frexp(largest)[1], LEAST_POWER)
-    one, other = (_scaled(each, unit) for each in (first, second))
-    levels = [float(each.scores.mean()) for each in (one, other)]
-    noise = _noise(one, other, levels, unit, rules)
+    one, other = (_scaled(each, unit, rules) for each in (first, second))
     margin = None if rules.margin is None else rules.margin / unit
-    test, sd, p_alike = (
-        _welch(one, other, noise, margin) if rules.unpaired else _paired(one, other, noise, margin, rules)
-    )
-    numbers = (*levels, test.value, *test.interval)
+    test, sd, p_alike = _welch(one, other, margin) if rules.unpaired else _paired(one, other, margin, rules)
+    ends = test.interval if test.error > 0 else (math.nan, math.nan)
+    numbers = (float(one.scores.mean()), float(other.scores.mean()), test.value, *ends)
     row |= {name: unit * value for name, value in zip(LEVELS_AND_ENDS, numbers, strict=True)}
     wanted = min(rules.point / unit, 16.0)  # more than four times any spread of scaled scores: three seeds find it
     known = plan and (sd > 0 or test.test_variance)  # no spread: nothing to plan by
@@ -327,51 +296,29 @@ def _contrast(first: Reading, second: Reading, rules: Rules, plan: bool = True) 
     return row | {"p": test.p, "p_alike": p_alike, "seeds": math.nan if needed is None else float(needed)}
 
 
-def _scaled(reading: Reading, unit: float) -> Reading:
-    left_out = None if reading.left_out is None else reading.left_out / unit
-    right = None if reading.right is None else reading.right / unit
-    return Reading(reading.scores / unit, left_out, reading.collapsed, right)
+def _scaled(reading: Reading, unit: float, rules: Rules) -> Reading:
+    """The same in a unit, with the noise of the test examples that are given."""
+    scores, noise = reading.scores / unit, 0.0
+    if rules.test_examples:
+        whole = rules.whole / unit
+        noise = sampling_noise(float(scores.mean()) / whole, rules.test_examples) * whole**2
+    without, right = (None if each is None else each / unit for each in (reading.without, reading.right))
+    return Reading(scores, without, right, reading.collapsed, noise)
 
 
-def _noise(one: Reading, other: Reading, levels: Sequence[float], unit: float, rules: Rules) -> float:
-    """What the test examples add to the variance of a difference, in units squared."""
-    if one.right is not None and other.right is not None:
-        return example_noise(pd.DataFrame(one.right - other.right))
-    if not rules.test_examples:
-        return 0.0
-    scale = rules.whole / unit
-    return sum(sampling_noise(level / scale, rules.test_examples) * scale * scale for level in levels)
-
-
-def _paired(
-    one: Reading, other: Reading, noise: float, margin: float | None, rules: Rules
-) -> tuple[Estimate, float, float]:
-    """The difference, whose test variance has what folds share; the deviation of a pair; and p of being alike."""
-    values = one.scores - other.scores
-    left_out = None
-    if one.left_out is not None or other.left_out is not None:
-        sides = [means_of_others(each.scores) if each.left_out is None else each.left_out for each in (one, other)]
-        left_out = sides[0] - sides[1]
-    spread = tuned_spread(values, left_out)
-    second = pd.Series(other.scores)
-    first = pd.Series(one.scores if spread is values else other.scores + spread)
-    exact = one.collapsed or other.collapsed
+def _paired(one: Reading, other: Reading, margin: float | None, rules: Rules) -> tuple[Estimate, float, float]:
+    """The difference, whose test variance has what folds share; the deviation of a pair; and p of two one-sided tests
+    that the mean lies within the margin (Schuirmann 1987)."""
+    test = difference([one], [other])
     if rules.test_share:
-        noise += rules.test_share / (1 - rules.test_share) * paired(first, second).sd ** 2
-    test = paired(first, second, exact, noise)
-    ends = test.interval if noise or test.sd > 0 else NO_ENDS
-    shown = replace(test, value=float(values.mean()), ends=ends, p_of_none=test.p)
-    return shown, test.sd, _alike(test, margin)
+        test = replace(test, test_variance=rules.test_share / (1 - rules.test_share) * test.sd**2)
+    return test, test.sd, math.nan if margin is None else max(test.above(-margin), test.below(margin))
 
 
-def _alike(test: Estimate, margin: float | None) -> float:
-    """p of two one-sided tests that the mean lies within the margin (Schuirmann 1987)."""
-    return math.nan if margin is None else max(test.above(-margin), test.below(margin))
-
-
-def _welch(one: Reading, other: Reading, noise: float, margin: float | None) -> tuple[Estimate, float, float]:
+def _welch(one: Reading, other: Reading, margin: float | None) -> tuple[Estimate, float, float]:
     """The same of runs that are no pairs; the deviation is that of the difference of two runs, 0 without any spread."""
-    first, second = (pd.Series(tuned_spread(each.scores, each.left_out)) for each in (one, other))
+    first, second = (pd.Series(spread(each.scores, each.without)) for each in (one, other))
+    noise = one.noise + other.noise
     test = welch(first, second, noise)
     sd = 0.0 if math.isnan(test.seed_variance) else math.hypot(first.std(), second.std())
     if margin is None:
@@ -383,9 +330,13 @@ def _welch(one: Reading, other: Reading, noise: float, margin: float | None) -> 
 def _led(rows: pd.DataFrame, rules: Rules) -> pd.DataFrame:
     """Contrasts with the arm that leads, where p is below 5%."""
     rows[["mean", "p"]] = rows[["mean", "p"]].astype(float)
-    ahead = (rows["mean"] < 0) if rules.lower_is_better else (rows["mean"] > 0)
-    leads = rows["first"].where(ahead, rows["second"])
-    return rows.assign(leads=leads.where(rows["p"] < SIGNIFICANCE, ""))
+    return rows.assign(leads=_ahead(rows, rules).where(rows["p"] < SIGNIFICANCE, ""))
+
+
+def _ahead(rows: pd.DataFrame, rules: Rules) -> "pd.Series[str]":
+    """The arm with the better mean."""
+    first = (rows["mean"] < 0) if rules.lower_is_better else (rows["mean"] > 0)
+    return rows["first"].where(first, rows["second"])
 
 
 def _holm(p_values: "pd.Series[float]") -> "pd.Series[float]":
@@ -393,32 +344,34 @@ def _holm(p_values: "pd.Series[float]") -> "pd.Series[float]":
     return pd.Series(holm(list(tested)), tested.index, dtype=float).reindex(p_values.index)
 
 
-def _refuse_untested(table: GroupedRuns, arms: Mapping[str, Mapping[str, Tuned]], contrasts: pd.DataFrame) -> None:
-    if lost := list(_without_score(table, arms)):
+def _refuse_untested(table: ResultsTable, contrasts: pd.DataFrame) -> None:
+    if lost := list(_without_score(table)):
         raise SpecError(f"no two arms can be compared. {lost[0]}")
     most = contrasts["n"].max() if len(contrasts) else 0
     raise SpecError(f"no two arms have {MINIMUM_PAIRS} seeds, but {most} at most: too few for intervals")
 
 
-def _flips(table: GroupedRuns, rates: pd.DataFrame, rules: Rules) -> Iterator[dict[str, Any]]:
+def _flips(table: ResultsTable, rates: pd.DataFrame, rules: Rules) -> Iterator[dict[str, Any]]:
     """The neighbours among the settings that two arms share, in one hyperparameter, between which the order flips."""
-    sign = -1 if rules.lower_is_better else 1
-    for (group, first, second), rows in rates[rates["mean"].fillna(0) != 0].groupby(["within", "first", "second"]):
-        settings = table.settings.iloc[rows["place"]].set_axis(rows.index)
-        known = rows.to_dict("index")
-        for name in settings:
-            others = [other for other in settings if other != name]
-            lines = [each.index for _, each in settings.groupby(others, dropna=False)] if others else [rows.index]
-            for below, above in (both for line in lines for both in pairwise(line)):
-                two = known[below], known[above]
-                if (two[0]["mean"] > 0) == (two[1]["mean"] > 0):
-                    continue
-                names, ahead = (
-                    (group, first, second, name),
-                    [first if sign * row["mean"] > 0 else second for row in two],
-                )
-                shown = all(row["leads"] for row in two)
-                yield dict(zip(FLIP, (*names, *(row["at"] for row in two), *ahead, shown), strict=True))
+    apart = rates.assign(ahead=_ahead(rates, rules))[rates["mean"].fillna(0) != 0]
+    for (group, first, second), rows in apart.groupby(["within", "first", "second"]):
+        for name, *two in _neighbours(table.settings.iloc[rows["place"]].set_axis(rows.index)):
+            below, above = (rows.loc[place] for place in two)
+            if below["ahead"] != above["ahead"]:
+                yield {
+                    "within": group, "first": first, "second": second, "tune": name, "below": below["at"],
+                    "above": above["at"], "leads_below": below["ahead"], "leads_above": above["ahead"],
+                    "shown": bool(below["leads"] and above["leads"]),
+                }  # fmt: skip
+
+
+def _neighbours(settings: pd.DataFrame) -> Iterator[tuple[Any, Any, Any]]:
+    """Every two rows, ascending, that differ in one hyperparameter alone with no other row between them: its name and
+    theirs."""
+    for name in settings:
+        others = [other for other in settings if other != name]
+        lines = [each.index for _, each in settings.groupby(others, dropna=False)] if others else [settings.index]
+        yield from ((name, *two) for line in lines for two in pairwise(line))
 
 
 def _joined(contrasts: pd.DataFrame) -> pd.DataFrame:
@@ -437,111 +390,92 @@ def _joined(contrasts: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*JOINED])
 
 
-def _arms(table: GroupedRuns, arms: Mapping[str, Mapping[str, Tuned]]) -> pd.DataFrame:
+def _arms(table: ResultsTable) -> pd.DataFrame:
     """A row an arm (and group): its settings, the choices of its seeds, and the ends of the grid among these."""
     rows = []
-    for group, by_arm in arms.items():
-        for name, arm in by_arm.items():
-            counts = arm.choices.value_counts().sort_index()
-            places = [table.setting(float(place)) for place in counts.index]
-            chosen = dict(zip(places, map(int, counts), strict=True))
-            rows.append({
-                "within": group,
-                "arm": name,
-                "seeds": len(arm.runs.scores),
-                "settings": arm.runs.scores.shape[1],
-                "chosen": chosen,
-                "common": table.setting(arm.common),
-                "level": float(arm.tuned.scores.mean()),
-                "level_common": float(arm.at_common.scores.mean()) if arm.at_common else math.nan,
-                "ends": _ends(table, arm),
-                "diverged": int(arm.runs.validation.isna().to_numpy().sum()),
-                "incomplete": {table.setting(place): seed for place, seed in arm.runs.incomplete.items()},
-            })  # fmt: skip
+    for arm in table.arms:
+        counts = arm.choices.value_counts().sort_index()
+        rows.append({
+            "within": arm.group,
+            "arm": arm.name,
+            "seeds": len(arm.scores),
+            "settings": arm.scores.shape[1],
+            "chosen": {table.setting(place): int(count) for place, count in zip(counts.index, counts, strict=True)},
+            "common": table.setting(arm.common),
+            "level": float(arm.tuned.scores.mean(skipna=False)),
+            "level_common": math.nan if math.isnan(arm.common) else float(arm.scores[arm.common].mean(skipna=False)),
+            "ends": _ends(table, arm),
+            "diverged": int(arm.validation.isna().to_numpy().sum()),
+            "incomplete": {table.setting(place): seed for place, seed in arm.incomplete.items()},
+        })  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def _ends(table: GroupedRuns, arm: Tuned) -> list[str]:
+def _ends(table: ResultsTable, arm: Runs) -> list[str]:
     """The ends of the grid that some seed's choice is, by hyperparameter: "lr high"."""
     found = []
     for name in table.settings:
-        values = table.settings[name].iloc[arm.runs.scores.columns].set_axis(arm.runs.scores.columns)
+        values = table.settings[name].iloc[arm.scores.columns].set_axis(arm.scores.columns)
         if not pd.api.types.is_numeric_dtype(values) or values.nunique() < 2:
             continue
-        grid = {value: arm.runs.validation[places].mean(axis=1, skipna=False)
+        grid = {value: arm.validation[places].mean(axis=1, skipna=False)
                 for value, places in values.groupby(values).groups.items()}  # fmt: skip
         found += [f"{name} {end}" for end in sorted(selection.ends(arm.choices.map(values), pd.DataFrame(grid)))]
     return found
 
 
-def _runs_frame(table: GroupedRuns, arms: Mapping[str, Mapping[str, Tuned]]) -> pd.DataFrame:
+def _runs_frame(table: ResultsTable) -> pd.DataFrame:
     """Every run that was read, and whether it is at its own seed's choice."""
     frames = []
-    for group, by_arm in arms.items():
-        for name, arm in by_arm.items():
-            scores = arm.runs.scores
-            n, k = scores.shape
-            places = np.tile(scores.columns.to_numpy(int), n)
-            frames.append(pd.DataFrame({
-                "within": group, "arm": name, "seed": np.repeat(arm.runs.seeds, k), "place": places,
-                "score": scores.to_numpy(float).ravel(),
-                "chosen": places == np.repeat(arm.choices.to_numpy(float), k),
-            }))  # fmt: skip
+    for arm in table.arms:
+        n, k = arm.scores.shape
+        places = np.tile(arm.scores.columns.to_numpy(int), n)
+        frames.append(pd.DataFrame({
+            "within": arm.group, "arm": arm.name, "seed": np.repeat(arm.seeds, k), "place": places,
+            "score": arm.scores.to_numpy(float).ravel(), "chosen": places == np.repeat(arm.choices.to_numpy(float), k),
+        }))  # fmt: skip
     found = pd.concat(frames, ignore_index=True)
     names = {place: table.setting(place) if table.columns.tune else "" for place in found["place"].unique()}
     return found.assign(setting=found["place"].map(names))
 
 
-def _without_score(table: GroupedRuns, arms: Mapping[str, Mapping[str, Tuned]]) -> Iterator[str]:
+def _without_score(table: ResultsTable) -> Iterator[str]:
     """The arms that have a seed whose run at its choice has no score."""
-    for group, by_arm in arms.items():
-        for name, arm in by_arm.items():
-            lost = np.flatnonzero(np.isnan(arm.tuned.scores))
-            if not len(lost):
-                continue
-            seed, choice = arm.runs.seeds[lost[0]], arm.choices.iloc[lost[0]]
-            why = (
-                f"chosen is {table.setting(choice)}, where that run has no finite score. To leave the run out would "
-                "flatter the arm; --diverged VALUE says what it counts as."
-            )
-            if np.isnan(choice):
-                why = "none can be chosen, since at every setting a run of another seed diverged."
-            pair = ", ".join(table.columns.pair)
-            yield f"{_where(table, group, name)} is not compared where it is tuned: for {pair} {seed} {why}"
-
-
-def _where(table: GroupedRuns, group: str, arm: str) -> str:
-    return f"{arm} ({group})" if table.columns.within else arm
+    for arm in table.arms:
+        lost = np.flatnonzero(arm.tuned.scores.isna())
+        if not len(lost):
+            continue
+        choice = arm.choices.iloc[lost[0]]
+        why = (
+            f"chosen is {table.setting(choice)}, where that run has no finite score. To leave the run out would "
+            "flatter the arm; --diverged VALUE says what it counts as."
+        )
+        if np.isnan(choice):
+            why = "none can be chosen, since at every setting a run of another seed diverged."
+        yield f"{arm.label} is not compared where it is tuned: for {table.pair} {arm.seeds[lost[0]]} {why}"
 
 
 def _notes(
-    table: GroupedRuns,
-    arms: Mapping[str, Mapping[str, Tuned]],
-    of_arms: pd.DataFrame,
-    contrasts: pd.DataFrame,
-    rates: pd.DataFrame,
-    rules: Rules,
+    table: ResultsTable, arms: pd.DataFrame, contrasts: pd.DataFrame, rates: pd.DataFrame, rules: Rules
 ) -> Iterator[str]:
     """What a reader must know, a sentence each."""
-    named, every = table.columns, {name for by_arm in arms.values() for name in by_arm}
-    for group, by_arm in arms.items():
-        if lacking := sorted(every - set(by_arm)):
+    named = table.columns
+    for group, names in arms.groupby("within", sort=False)["arm"]:
+        if lacking := sorted(set(arms["arm"]) - set(names)):
             yield f"{', '.join(named.within)} {group} has no run of {', '.join(lacking)}."
     if named.tune:
         if not named.choose:
             yield CHOSEN_ON_SCORES
-        for _, rows in of_arms.groupby("arm", sort=False):
+        for _, rows in arms.groupby("arm", sort=False):
             yield from _notes_of(table, rows.to_dict("records"))
-        yield from _without_score(table, arms)
+        yield from _without_score(table)
         if apart := list(_share_none(contrasts, rates)):
             yield f"No {', '.join(named.tune)} is shared by {few(apart)}: there is none at which both were run."
-    for group, by_arm in arms.items():
-        if collapsed := [name for name, arm in by_arm.items() if arm.tuned.collapsed]:
-            names = _where(table, group, ", ".join(collapsed))
-            yield f"A chosen run of {names} collapsed, so that sign flips take the t-test's place."
+    if collapsed := [arm.label for arm in table.arms if arm.tuned.collapsed]:
+        yield f"A chosen run of {few(collapsed)} collapsed, so that sign flips take the t-test's place."
     if named.example or rules.test_examples or rules.test_share is not None:
         return
-    yield NOISE_LEFT_OUT.format(pair=", ".join(named.pair) or "run")
+    yield NOISE_LEFT_OUT.format(pair=table.pair or "run")
 
 
 def _share_none(contrasts: pd.DataFrame, rates: pd.DataFrame) -> Iterator[str]:
@@ -553,9 +487,9 @@ def _share_none(contrasts: pd.DataFrame, rates: pd.DataFrame) -> Iterator[str]:
             yield pair_text(row)
 
 
-def _notes_of(table: GroupedRuns, rows: Sequence[Mapping[Hashable, Any]]) -> Iterator[str]:
+def _notes_of(table: ResultsTable, rows: Sequence[Mapping[Hashable, Any]]) -> Iterator[str]:
     """What there is to say of one arm, in all groups together."""
-    name, tuned, pair = rows[0]["arm"], ", ".join(table.columns.tune), ", ".join(table.columns.pair)
+    name, tuned, pair = rows[0]["arm"], ", ".join(table.columns.tune), table.pair
     if lacking := _listed(rows, lambda row: ", ".join(f"{at} ({pair} {of})" for at, of in row["incomplete"].items())):
         yield f"{name} lacks runs, so that these {tuned} of it are left out for every {pair}: {lacking}."
     if alone := _listed(rows, lambda row: row["common"] if row["settings"] == 1 else ""):

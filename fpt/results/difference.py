@@ -1,6 +1,11 @@
-"""Differences between what arms reached: sums of arms at a rate and a budget, paired by seed."""
+"""Differences between what arms scored, paired by seed: the one way from scores to an estimate.
 
-from collections.abc import Callable, Sequence
+What is read of an arm is a `Reading`. The book's arms are read at a rate and a budget (`Point`), those of anybody's
+table at a setting (fpt.results.table).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -12,50 +17,93 @@ from fpt.results.stats import MINIMUM_PAIRS, example_noise, paired
 Point = tuple[Arm, str | float, int | None]  # an arm, and the rate and the budget at which it is read
 
 
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What an arm scored, and what an interval of it needs to know.
+
+    `scores`: by seed. `without`: where seeds choose, what they score without one of them: the seed that is left out x
+    the seeds; None where nothing is chosen. `right`: the scores of examples that all seeds share, seeds x examples;
+    None where they are not known. `collapsed`: whether one of these runs did, so that signs are flipped in the
+    t-test's place. `noise`: the variance that test examples add to the mean, where these scores are not known.
+    """
+
+    scores: "pd.Series[float]"
+    without: pd.DataFrame | None = None
+    right: pd.DataFrame | None = None
+    collapsed: bool = False
+    noise: float = 0.0
+
+    @property
+    def left_out(self) -> pd.DataFrame:
+        """The scores without each seed, also where it takes part in no choice."""
+        if self.without is not None:
+            return self.without
+        return pd.DataFrame({seed: self.scores.drop(seed) for seed in self.scores.index}, index=self.scores.index).T
+
+
+def difference(
+    plus: Sequence[Reading], minus: Sequence[Reading] = (), less: float = 0.0, noise: float = 0.0
+) -> Estimate:
+    """The sum of some readings minus that of others and the number `less` (of variance `noise`), by seed.
+
+    By sign flips where a run collapsed. What is read twice on one side brings the noise of its test set twice. Where
+    each reading has the scores of the same examples, that noise is paired over these (`example_noise`). Where seeds
+    chose, they hang together by their choices, and a jackknife chooses anew without each of them.
+    """
+    first, second = _sum([each.scores for each in plus]), _sum([each.scores for each in minus], less)
+    times: dict[Reading, int] = {}  # how often each counts
+    for sign, readings in ((1, plus), (-1, minus)):
+        for each in readings:
+            times[each] = times.get(each, 0) + sign
+    counted = {each: count for each, count in times.items() if count}
+    without: Any = None
+    if any(each.without is not None for each in counted):
+        without = sum((count * each.left_out for each, count in counted.items()), -less)
+    apart = _apart(counted, first - second)
+    if apart is None:
+        noise += sum(count**2 * each.noise for each, count in counted.items())
+    else:
+        noise += example_noise(apart)
+    return paired(first, second, any(each.collapsed for each in times), noise, without)
+
+
 def paired_difference(
     plus: Sequence[Point], minus: Sequence[Point] = (), less: float = 0.0, noise: float = 0.0
 ) -> Estimate:
-    """The sum of the values of some cells minus that of others and the number `less` (of variance `noise`), by seed.
-
-    By sign flips where a run collapsed. What is read twice on one side brings the noise of its test set twice. Where
-    each cell has the answers of its runs to the same examples, that noise is paired over these (`example_noise`). Where
-    one is read tuned, the seeds hang together by their choices, and a jackknife chooses anew without each of them.
-    """
-    first, second = total(plus), total(minus, less)
-    read: dict[tuple[str, str | float, int | None], tuple[Arm, int]] = {}  # each once, with how often it counts
-    for sign, points in ((1, plus), (-1, minus)):
-        for cell, at, budget in points:
-            _, times = read.get((cell.name, at, budget), (cell, 0))
-            read[cell.name, at, budget] = cell, times + sign
-    collapsed = any(cell.collapsed(at, budget).any() for (_, at, budget), (cell, _) in read.items())
-    counted = [((cell, at, budget), times) for (_, at, budget), (cell, times) in read.items() if times]
-    without: Any = None
-    if any(cell.chooses(at) for (cell, at, _), _ in counted):
-        without = sum((times * cell.without(at, budget) for (cell, at, budget), times in counted), -less)
-    apart = _apart(counted, lambda: (first - second).dropna().index)
-    if apart is not None:
-        return paired(first, second, collapsed, noise + example_noise(apart), without)
-    noise += sum(times**2 * cell.test_noise(at, budget) for (cell, at, budget), times in counted)
-    return paired(first, second, collapsed, noise, without)
+    """The `difference` of arms at their rates and budgets; a place that is named twice is one reading."""
+    places = {(arm.name, at, budget): (arm, at, budget) for arm, at, budget in (*plus, *minus)}
+    readings = {place: _read(*point) for place, point in places.items()}
+    sides = [[readings[arm.name, at, budget] for arm, at, budget in side] for side in (plus, minus)]
+    return difference(sides[0], sides[1], less, noise)
 
 
-def _apart(counted: Sequence[tuple[Point, int]], seeds: Callable[[], Any]) -> pd.DataFrame | None:
-    """How far cells are apart on each test example, seeds x examples; None where one lacks the answer of a seed, and
+def _read(arm: Arm, at: str | float, budget: int | None) -> Reading:
+    right = arm.right(at, budget)
+    return Reading(
+        arm.values(at, budget),
+        arm.without(at, budget) if arm.chooses(at) else None,
+        None if right.empty else right,
+        bool(arm.collapsed(at, budget).any()),
+        arm.test_noise(at, budget),
+    )
+
+
+def _apart(counted: Mapping[Reading, int], by_seed: "pd.Series[float]") -> pd.DataFrame | None:
+    """How far readings are apart on each test example, seeds x examples; None where one lacks the answer of a seed, and
     where they do not have the same examples."""
-    right = [(cell.right(at, budget), times) for (cell, at, budget), times in counted]
-    if not right or any(each.empty for each, _ in right):
+    right = [count * each.right for each, count in counted.items() if each.right is not None]
+    if not right or len(right) < len(counted) or len(rows := by_seed.dropna().index) < MINIMUM_PAIRS:
         return None
-    rows = seeds()
-    if len(rows) < MINIMUM_PAIRS:
-        return None
-    first, *others = (times * each for each, times in right)
-    apart: pd.DataFrame = sum(others, first).reindex(rows)
+    apart: pd.DataFrame = sum(right[1:], right[0]).reindex(rows)
     return None if apart.shape[1] < 2 or apart.isna().to_numpy().any() else apart
 
 
 def total(points: Sequence[Point], start: float = 0.0) -> Any:
-    """The sum of a number and of what cells have at these places, by seed; nan where one has no run."""
-    values = [cell.values(at, budget) for cell, at, budget in points]
+    """The sum of a number and of what arms have at these places, by seed; nan where one has no run."""
+    return _sum([arm.values(at, budget) for arm, at, budget in points], start)
+
+
+def _sum(values: Sequence["pd.Series[float]"], start: float = 0.0) -> Any:
     return values[0] if len(values) == 1 and not start else sum(values, start)
 
 

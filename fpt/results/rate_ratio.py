@@ -66,11 +66,6 @@ class RateRatio(Estimate):
     first: Valley = Valley()
     second: Valley = Valley()
 
-    @property
-    def ratio(self) -> float:
-        """The value, by the name that pages have for it."""
-        return self.value
-
     def __neg__(self) -> Self:
         """The second arm's over the first's."""
         return replace(super().__neg__(), first=self.second, second=self.first)
@@ -190,8 +185,10 @@ def _jackknife(
     n = len(seeds)
     if n < MINIMUM_PAIRS:
         raise SpecError(f"the arms have {n} seeds in common; {name} needs {MINIMUM_PAIRS}")
-    arms = [_Curves.of(plane.loc[seeds]) for plane in planes]
-    whole, *left_out = ([arm.valley(without) for arm in arms] for without in (None, *range(n)))
+    ordered = [plane.loc[seeds].sort_index(axis=1) for plane in planes]
+    arms = [(np.log10(plane.columns.to_numpy(float)), np.log(plane.to_numpy(float))) for plane in ordered]
+    whole = [_valley(*arm) for arm in arms]
+    left_out = [[_valley(rates, np.delete(scores, seed, axis=0)) for rates, scores in arms] for seed in range(n)]
     reasons = [each.reason for valleys in (whole, *left_out) for each in valleys if each.open]
     if reasons:
         return whole, Estimate(n=n, unit=unit, reason=reasons[0])
@@ -201,36 +198,23 @@ def _jackknife(
     return whole, Estimate(value, n, unit, seed_variance=variance, df=n - 1, slack=slack)
 
 
-@dataclass(frozen=True)
-class _Curves:
-    """Scores of an arm: log_rates (rates,) in log10, scores (seeds, rates)."""
-
-    log_rates: Floats
-    scores: Floats
-
-    @staticmethod
-    def of(losses: pd.DataFrame) -> "_Curves":
-        ordered = losses.sort_index(axis=1)
-        return _Curves(np.log10(ordered.columns.to_numpy(float)), np.log(ordered.to_numpy(float)))
-
-    def valley(self, without: int | None = None) -> Valley:
-        """Of all seeds, or of all but one."""
-        scores = self.scores if without is None else np.delete(self.scores, without, axis=0)
-        means = scores.mean(0)  # nan where a seed diverged
-        if np.isnan(means).all():
-            return Valley(reason="some run diverged at every rate")
-        best = self.log_rates[np.nanargmin(means)]
-        reach = HALF_DECADE - ROUNDED
-        if self.log_rates[0] > best - reach or self.log_rates[-1] < best + reach:
-            return Valley(reason="the best rate is less than half a decade from an end of the grid")
-        inside = np.abs(self.log_rates - best) <= HALF_DECADE + ROUNDED
-        rates = tuple(float(10**log_rate) for log_rate in self.log_rates[inside])
-        if np.isnan(means[inside]).any():
-            return Valley(window=rates, reason="a run diverged within half a decade of the best rate")
-        if len(rates) < LEAST:
-            return Valley(window=rates, reason=f"fewer than {LEAST} rates within half a decade of the best one")
-        curvature, slope, height = np.polyfit(self.log_rates[inside], means[inside], 2)
-        lowest = -slope / (2 * curvature) if curvature > 0 else math.nan
-        if not self.log_rates[inside][0] <= lowest <= self.log_rates[inside][-1]:
-            return Valley(window=rates, reason="the parabola has no lowest point among the rates that it is fitted to")
-        return Valley(10**lowest, rates, (curvature, slope, height))
+def _valley(log_rates: Floats, scores: Floats) -> Valley:
+    """Of scores (seeds, rates) at rates in log10, ascending."""
+    means = scores.mean(0)  # nan where a seed diverged
+    if np.isnan(means).all():
+        return Valley(reason="some run diverged at every rate")
+    best = log_rates[np.nanargmin(means)]
+    reach = HALF_DECADE - ROUNDED
+    if log_rates[0] > best - reach or log_rates[-1] < best + reach:
+        return Valley(reason="the best rate is less than half a decade from an end of the grid")
+    inside = np.abs(log_rates - best) <= HALF_DECADE + ROUNDED
+    rates = tuple(float(10**log_rate) for log_rate in log_rates[inside])
+    if np.isnan(means[inside]).any():
+        return Valley(window=rates, reason="a run diverged within half a decade of the best rate")
+    if len(rates) < LEAST:
+        return Valley(window=rates, reason=f"fewer than {LEAST} rates within half a decade of the best one")
+    curvature, slope, height = np.polyfit(log_rates[inside], means[inside], 2)
+    lowest = -slope / (2 * curvature) if curvature > 0 else math.nan
+    if not log_rates[inside][0] <= lowest <= log_rates[inside][-1]:
+        return Valley(window=rates, reason="the parabola has no lowest point among the rates that it is fitted to")
+    return Valley(10**lowest, rates, (curvature, slope, height))

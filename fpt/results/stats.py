@@ -39,10 +39,9 @@ def paired(
     n = len(difference)
     if n < MINIMUM_PAIRS:
         return Estimate(n=n, unit=unit)
-    spread = _spread(difference, without)
-    variance, largest = float(spread.var(ddof=1)) / n, max(np.nanmax(np.abs(each)) for each in (one, other))
-    if np.ptp(spread) <= NO_SPREAD * largest:  # the t statistic is 0/0 or infinite
-        exact, variance = True, 0.0
+    varied = spread(difference, without)
+    variance = _variance(varied, max(np.nanmax(np.abs(each)) for each in (one, other)))
+    exact = exact or not variance  # the t statistic is 0/0 or infinite
     by_seed = difference.to_numpy()
     return Estimate(
         float(by_seed.mean()),
@@ -52,12 +51,14 @@ def paired(
         test_variance=noise,
         df=math.nan if exact else n - 1,
         by_seed=tuple(map(float, by_seed)),
-        flips=tuple(map(float, spread)) if exact else (),
+        flips=tuple(map(float, varied)) if exact else (),
     )
 
 
-def _spread(values: "pd.Series[float]", without: pd.DataFrame | None) -> "np.ndarray[Any, Any]":
-    """The values by seed, or where they vary more the pseudo-values of their mean."""
+def spread(values: "pd.Series[float]", without: pd.DataFrame | None) -> "np.ndarray[Any, Any]":
+    """What an interval goes by: the values by seed, or where these vary more, since a choice hangs on single seeds, the
+    pseudo-values of the jackknife (Tukey 1958). Their mean is that of the values; of a plain mean they are the values.
+    """
     own = values.to_numpy(float)
     if without is None:
         return own
@@ -65,15 +66,15 @@ def _spread(values: "pd.Series[float]", without: pd.DataFrame | None) -> "np.nda
         without = without.reindex(index=values.index, columns=values.index)
     aligned = without.to_numpy(float)
     left_out = np.nansum(aligned, axis=1) / (~np.isnan(aligned)).sum(axis=1)
-    jackknifed = pseudo_values(float(own.mean()), left_out)
+    jackknifed = own.mean() + (len(own) - 1) * (left_out.mean() - left_out)
     more = jackknifed.std() > own.std() * (1 + NO_SPREAD)  # equal up to rounding where no seed changes a choice
     return jackknifed if more else own
 
 
-def pseudo_values(whole: float, left_out: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """One per seed, from an estimate and what it is without each: their mean is the estimate, and their t-interval that
-    of the jackknife (Tukey 1958), which is not corrected for bias. Of a plain mean they are the values themselves."""
-    return np.asarray(whole + (len(left_out) - 1) * (left_out.mean() - left_out))
+def _variance(values: "np.ndarray[Any, Any]", largest: float) -> float:
+    """That of the mean of some values; 0 where they are equal up to rounding. `largest`: of what they were taken."""
+    same = np.ptp(values) <= NO_SPREAD * largest
+    return 0.0 if same else float(values.var(ddof=1)) / len(values)
 
 
 def mean_of(values: "pd.Series[float]", noise: float = 0.0, without: pd.DataFrame | None = None) -> Estimate:
@@ -85,9 +86,8 @@ def mean_of(values: "pd.Series[float]", noise: float = 0.0, without: pd.DataFram
     n = len(kept)
     if n < 2:
         return Estimate(float(kept.mean()) if n else math.nan, n)
-    spread = _spread(kept, without)
-    same = np.ptp(spread) <= NO_SPREAD * kept.abs().max()
-    variance = 0.0 if same else float(spread.var(ddof=1)) / n
+    varied = spread(kept, without)
+    variance = _variance(varied, kept.abs().max())
     return Estimate(
         float(kept.mean()), n, seed_variance=variance, test_variance=noise, df=n - 1, by_seed=tuple(map(float, kept))
     )

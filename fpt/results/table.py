@@ -1,7 +1,9 @@
 """Anybody's table of runs: which of its columns is what, and the runs of every arm, seeds x settings."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import DataError, SpecError, check_known, unknown
-from fpt.sweeps.selection import SAME_RATE
+from fpt.results.difference import Reading
+from fpt.sweeps import selection
 from fpt.tasks.tables import FEW, MISSING, few, read_table
 
 GUESSED = {  # role -> names of columns, the likeliest first
@@ -19,6 +22,7 @@ GUESSED = {  # role -> names of columns, the likeliest first
 }
 MOST_ARMS = 20  # 190 pairs; more are a grid, not arms
 MOST_GROUPS = 1000  # of `within`: more are examples, not tasks
+MOST_LEFT_OUT = 1000  # seeds: a choice of more of them hangs on no single one, and a jackknife takes minutes
 LARGEST = 1e300  # beyond it the end of an interval is no number any more
 NONE = "none"  # an arm's setting where its rows have no value, as that of a method without a learning rate
 MISSING_WORDS = ("nan", "none", "")  # in a column of numbers they are missing, as they are in a CSV file
@@ -46,30 +50,107 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Runs:
-    """The runs of an arm, seeds x settings (both by their places among all that there are, ascending).
+class Rules:
+    """How two arms are compared.
 
-    `scores`: nan where a run diverged and nothing says what it counts as. `validation`: by what a setting is chosen,
-    the larger the better; nan where a run diverged. `seeds`: their names. `right`: the scores of the examples of each
-    run, seeds x settings x examples. `incomplete`: settings that are left out, since some seed has no run there, each
-    with one such seed.
+    `lower_is_better`: of scores, and of what chooses unless `choose_lower` says otherwise. `unpaired`: seeds of two
+    arms are no pairs. `test_examples`: how many examples stand for all that there could be, those of the test set that
+    all seeds share or of the collection of which each seed tests a part; their noise is added as
+    `fpt.results.contrast` adds it (a column of examples adds it paired over these). `test_share`: the share of the data
+    on which each fold or split is tested, 0 where they share no data; the variance is corrected for what they share
+    (Nadeau and Bengio 2003). `margin`: a difference that does not matter. `collapse`: a run so far behind the median of
+    its own setting has collapsed, and sign flips take the t-test's place. `diverged`: what a run counts as whose score
+    is missing or not finite. `point`: the difference to plan for, by default a percentage point, 0.01 if every score
+    lies between 0 and 1, else 1. `whole`: the score of an arm that misses nothing, where scores are accuracies.
+    `where`: values of columns, of which one must be a row's, else it is not read.
     """
 
-    scores: pd.DataFrame
-    validation: pd.DataFrame
-    seeds: Sequence[str]
-    right: "np.ndarray[Any, Any] | None"
-    incomplete: Mapping[int, str]
+    lower_is_better: bool = False
+    choose_lower: bool = False
+    unpaired: bool = False
+    test_examples: int | None = None
+    test_share: float | None = None
+    margin: float | None = None
+    collapse: float | None = None
+    diverged: float | None = None
+    point: float = 1.0
+    whole: float = 1.0
+    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class GroupedRuns:
-    """The runs by group ("" where there is one alone) and arm; and the `settings` of all, a row each, ascending, a
-    column a hyperparameter."""
+class Runs:
+    """The runs of an arm in a group ("" where there is one alone), seeds x settings (both by their places among all
+    that there are, ascending).
+
+    `scores`: nan where a run diverged and nothing says what it counts as. `validation`: by what a setting is chosen,
+    the larger the better; nan where a run diverged. `collapsed`: the runs that did. `right`: the scores of the examples
+    of each run, seeds x settings x examples. `seeds`: their names. `incomplete`: settings that are left out, since some
+    seed has no run there, each with one such seed.
+    """
+
+    group: str
+    name: str
+    scores: pd.DataFrame
+    validation: pd.DataFrame
+    collapsed: pd.DataFrame
+    right: "np.ndarray[Any, Any] | None"
+    seeds: Sequence[str]
+    incomplete: Mapping[int, str]
+
+    @property
+    def label(self) -> str:
+        """The arm, with its group."""
+        return f"{self.name} ({self.group})" if self.group else self.name
+
+    @cached_property
+    def choices(self) -> "pd.Series[float]":
+        """By seed: the place of the setting that is best on the other seeds; nan where each diverged on one of them. A
+        single setting is no choice, and stands whatever diverged there."""
+        if len(self.scores.columns) == 1:
+            return pd.Series(float(self.scores.columns[0]), self.scores.index)
+        return selection.choices(self.validation)
+
+    @cached_property
+    def common(self) -> float:
+        """The place of the setting that is best over all seeds; nan where each diverged on one."""
+        if len(self.scores.columns) == 1:
+            return float(self.scores.columns[0])
+        best = selection.best_rate(self.validation)
+        return math.nan if best is None else best
+
+    @cached_property
+    def tuned(self) -> Reading:
+        """At each seed's choice. The score is nan where a seed has none, or its run there has none."""
+        if self.scores.shape[1] == 1 or len(self.scores) > MOST_LEFT_OUT:
+            return self._read(self.choices)
+        return replace(self._read(self.choices), without=selection.tuned_without(self.validation, self.scores))
+
+    def at(self, place: float) -> Reading:
+        """At one setting for all seeds."""
+        return self._read(pd.Series(place, self.scores.index))
+
+    def _read(self, places: "pd.Series[float]") -> Reading:
+        seeds, columns = np.arange(len(places)), self.scores.columns.get_indexer(pd.Index(places))
+        scores = np.where(columns < 0, math.nan, self.scores.to_numpy(float)[seeds, columns])
+        right = None if self.right is None else pd.DataFrame(self.right[seeds, columns], self.scores.index)
+        collapsed = bool((self.collapsed.to_numpy()[seeds, columns] & (columns >= 0)).any())
+        return Reading(pd.Series(scores, self.scores.index), right=right, collapsed=collapsed)
+
+
+@dataclass(frozen=True)
+class ResultsTable:
+    """The arms of a table, in the order of their groups; and the `settings` of all, a row each, ascending, a column a
+    hyperparameter."""
 
     columns: Columns
-    arms: Mapping[str, Mapping[str, Runs]]
+    arms: Sequence[Runs]
     settings: pd.DataFrame
+
+    @property
+    def pair(self) -> str:
+        """What tells apart the runs of an arm."""
+        return ", ".join(self.columns.pair)
 
     def setting(self, place: float) -> str:
         """A setting as it is printed: 0.001, or where several hyperparameters are tuned "lr 0.001, rank 8"."""
@@ -153,11 +234,8 @@ def rows_where(frame: pd.DataFrame, where: Mapping[str, Sequence[str]]) -> pd.Da
     return frame
 
 
-def table_of(frame: pd.DataFrame, named: Columns, lower: bool, diverged: float | None) -> GroupedRuns:
+def table_of(frame: pd.DataFrame, named: Columns, rules: Rules) -> ResultsTable:
     """The runs of a table whose rows are runs, or answers of runs where there is a column of examples.
-
-    `lower`: of what a setting is chosen by, the smaller is the better. `diverged`: the score that a run counts as whose
-    own is missing or not finite; its setting is chosen by no other seed all the same.
 
     Raises DataError, which names the row, for scores that are no numbers, for cells that are missing, for a
     hyperparameter that is infinite or now a number and now a word, and where nothing is tuned for scores that are not
@@ -176,47 +254,46 @@ def table_of(frame: pd.DataFrame, named: Columns, lower: bool, diverged: float |
         codes["example"] = _coded(frame[[named.example]])[0]
     _check_once(frame, named, codes)
     _check_settings(tuned, codes, named)
-    scores = _scores(frame, named.score, bool(named.tune) and not named.example, diverged)
-    chosen = _numbers(frame, named.choose) if named.choose else scores
-    _check_size(chosen, named.choose or named.score)
-    lost = ~np.isfinite(scores) | ~np.isfinite(chosen)
-    counted = scores.where(np.isfinite(scores), np.nan if diverged is None else diverged)
-    codes = codes.assign(score=counted, validation=(-chosen if lower else chosen).mask(lost))
-    names = None if pairs is None else _labels(pairs)
-    of_groups, of_arms = _labels(groups), _labels(arms)
-    found: dict[str, dict[str, Runs]] = {}
-    for _, rows in codes.groupby(["group", "arm"], sort=True):
-        group, arm = of_groups[rows["group"].iloc[0]], of_arms[rows["arm"].iloc[0]]
-        found.setdefault(group, {})[arm] = _runs(rows, names, named)
-    return GroupedRuns(named, found, settings)
-
-
-def _runs(rows: pd.DataFrame, names: list[str] | None, named: Columns) -> Runs:
-    right = None
     if named.example:
-        rows, right = _by_run(rows, named)
-    pairs, row = np.unique(rows["pair"], return_inverse=True)
-    places, column = np.unique(rows["setting"], return_inverse=True)
-    scores, validation, there = (np.full((len(pairs), len(places)), np.nan) for _ in range(3))
-    scores[row, column], validation[row, column], there[row, column] = rows["score"], rows["validation"], 1
-    seeds = [names[pair] if names else f"{pair + 1}" for pair in pairs]
-    lacking = np.isnan(there)
-    whole = ~lacking.any(axis=0)
-    incomplete = {int(places[place]): seeds[lacking[:, place].argmax()] for place in np.flatnonzero(~whole)}
-    if not whole.any():
-        raise SpecError(f"no setting of {', '.join(named.tune)} was run with every {', '.join(named.pair)} of an arm")
-    tables = [pd.DataFrame(plane[:, whole], pairs, places[whole]) for plane in (scores, validation)]
-    return Runs(tables[0], tables[1], seeds, None if right is None else right[:, whole], incomplete)
+        _check_examples(codes, named)
+    scores = _scores(frame, named, rules.diverged)
+    chosen = _numbers(frame, named.choose) if named.choose else scores
+    lost = ~np.isfinite(scores) | ~np.isfinite(chosen)
+    counted = scores.where(np.isfinite(scores), np.nan if rules.diverged is None else rules.diverged)
+    codes = codes.assign(score=counted, validation=(-chosen if rules.choose_lower else chosen).mask(lost))
+    names = [str(number + 1) for number in of_pair] if pairs is None else _labels(pairs)
+    of_groups, of_arms = _labels(groups), _labels(arms)
+    found = [
+        _runs(of_groups[rows["group"].iloc[0]], of_arms[rows["arm"].iloc[0]], rows, names, rules)
+        for _, rows in codes.groupby(["group", "arm"])
+    ]
+    if none := [arm for arm in found if arm.scores.empty]:
+        tune = f"no setting of {', '.join(named.tune)} was run with every {', '.join(named.pair)}"
+        raise SpecError(f"{tune} of {none[0].label}")
+    return ResultsTable(named, found, settings)
 
 
-def _by_run(rows: pd.DataFrame, named: Columns) -> "tuple[pd.DataFrame, np.ndarray[Any, Any]]":
-    """Answers as runs: a row a run with the means over its examples; and the answers, seeds x settings x examples."""
-    wide = rows.pivot(index=["pair", "setting"], columns="example", values="score")
-    if wide.isna().any(axis=None):
-        raise SpecError(f"--example {named.example}: every run needs the same examples, and some run lacks one")
-    cube = wide.unstack("setting").to_numpy(float).reshape(wide.index.get_level_values(0).nunique(), wide.shape[1], -1)
-    means = rows.groupby(["pair", "setting"], as_index=False)[["score", "validation"]].mean(skipna=False)
-    return means, cube.transpose(0, 2, 1)
+def _runs(group: str, name: str, rows: pd.DataFrame, names: Sequence[str], rules: Rules) -> Runs:
+    """The runs of an arm, whose rows are runs or answers of runs: a run's score is the mean over its answers."""
+    runs = rows.groupby(["pair", "setting"])[["score", "validation"]].mean(skipna=False)
+    there = pd.Series(data=True, index=runs.index).unstack("setting", fill_value=False)
+    whole = there.columns[there.all()]
+    scores, validation = (runs[column].unstack("setting")[whole] for column in ("score", "validation"))
+    behind = (scores.median() - scores) * (-1 if rules.lower_is_better else 1)
+    seeds, right = [names[pair] for pair in scores.index], None
+    if "example" in rows:
+        answers = rows[rows["setting"].isin(whole)].pivot(index=["pair", "setting"], columns="example", values="score")
+        right = answers.to_numpy(float).reshape(*scores.shape, -1)
+    return Runs(
+        group,
+        name,
+        scores,
+        validation,
+        behind > (math.inf if rules.collapse is None else rules.collapse),
+        right,
+        seeds,
+        {int(place): seeds[int(there[place].argmin())] for place in there.columns.difference(whole)},
+    )
 
 
 def _labels(levels: pd.DataFrame) -> list[str]:
@@ -240,80 +317,73 @@ def _coded(frame: pd.DataFrame) -> "tuple[np.ndarray[Any, Any], pd.DataFrame]":
 def _values(frame: pd.DataFrame, name: str) -> "pd.Series[Any]":
     """The values of a hyperparameter, words or numbers. Numbers are told apart by what they are and not by how they are
     written, and those that are the same up to rounding are one."""
-    texts = frame[name].astype(str).str.strip().where(frame[name].notna())
-    texts = texts.mask(texts.str.lower().isin(MISSING_WORDS))
-    numbers = pd.to_numeric(texts, errors="coerce").astype(float)
-    words, known = texts.notna() & numbers.isna(), numbers.notna()
-    if not words.any():
-        return _alike(_checked_rates(numbers, name))
-    if known.any():
-        rows = [int(each.to_numpy().argmax()) for each in (words, known)]
-        word, number = (f"{texts.iloc[row]} (row {row + 1})" for row in rows)
+    numbers, words = _parsed(frame[name])
+    if not words.notna().any():
+        _check_size(numbers, name)
+        return _alike(numbers)
+    if numbers.notna().any():
+        first = [_first(each.notna()) for each in (words, numbers)]
+        word, number = (f"{str(frame[name].iloc[row]).strip()} (row {row + 1})" for row in first)
         raise DataError(
             f"column {name} has a word and a number, {word} and {number}, which have no order. Write a number in every "
             "row, or a word in every row; leave the cell empty where an arm has none"
         )
-    return texts
+    return words
 
 
-def _checked_rates(numbers: "pd.Series[float]", name: str) -> "pd.Series[float]":
-    """The numbers. Raises DataError, with the row, for one that is infinite or too large."""
-    wrong = numbers.abs().gt(LARGEST).to_numpy()
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise DataError(f"row {row + 1}: {name} must be finite; it is {numbers.iloc[row]:g}. Take the row out")
-    return numbers
+def _parsed(column: "pd.Series[Any]") -> "tuple[pd.Series[float], pd.Series[str]]":
+    """The numbers of a column, which may be decimals or text; and what in it is a word. Both miss what is missing, also
+    where a text says so."""
+    if pd.api.types.is_numeric_dtype(column):
+        return pd.Series(column.to_numpy(float, na_value=math.nan), column.index), pd.Series(None, column.index, str)
+    texts = column.astype(str).str.strip().where(column.notna())
+    texts = texts.mask(texts.str.lower().isin(MISSING_WORDS))
+    numbers = pd.to_numeric(texts, errors="coerce").astype(float)
+    return numbers, texts.where(numbers.isna())
 
 
 def _alike(numbers: "pd.Series[float]") -> "pd.Series[float]":
     known = np.unique(numbers.dropna().to_numpy(float))
     if not len(known):
         return numbers
-    apart = np.diff(known) > SAME_RATE * np.abs(known[1:])
+    apart = np.diff(known) > selection.SAME_RATE * np.abs(known[1:])
     first = known[np.maximum.accumulate(np.where([True, *apart], np.arange(len(known)), 0))]
     return numbers.map(dict(zip(known, first, strict=True)))
 
 
-def _scores(frame: pd.DataFrame, name: str, may_diverge: bool, diverged: float | None) -> "pd.Series[float]":
-    scores = _numbers(frame, name)
-    bad = ~np.isfinite(scores.to_numpy(float))
-    if bad.any() and diverged is None and not may_diverge:
-        row = int(bad.argmax())
-        if np.isnan(scores.iloc[row]):
-            raise DataError(f"row {row + 1} has no {name} {MISSING}; fill it, or take the row out")
-        raise DataError(f"row {row + 1}: {name} must be finite; it is {scores.iloc[row]:g}. Take the row out")
-    _check_size(scores, name)
+def _scores(frame: pd.DataFrame, named: Columns, diverged: float | None) -> "pd.Series[float]":
+    """The scores; one may be missing or infinite where a run is tuned, and so may have diverged."""
+    scores = _numbers(frame, named.score)
+    if diverged is None and (named.example or not named.tune):
+        if scores.isna().any():
+            raise _missing(_first(scores.isna()), named.score)
+        _check_size(scores, named.score)
     return scores
 
 
-def _numbers(frame: pd.DataFrame, score: str) -> "pd.Series[float]":
-    """A column as numbers, also where these are decimals or text; missing ones stay so.
+def _numbers(frame: pd.DataFrame, name: str) -> "pd.Series[float]":
+    """A column as numbers; missing and infinite ones stay so.
 
-    Raises DataError, which names the first row, for anything else.
+    Raises DataError, which names the first row, for words, and for a number that is too large.
     """
-    scores = frame[score]
-    numeric = pd.api.types.is_numeric_dtype(scores)
-    numbers = scores if numeric else pd.to_numeric(scores.astype(str), errors="coerce").where(scores.notna())
-    words = scores.notna() & numbers.isna()
-    if not numeric and words.any():  # a word for what is not a number is missing, as it is in a CSV file
-        words &= ~scores.astype(str).str.lower().isin(MISSING_WORDS)
-    if (wrong := words.to_numpy()).any():
-        row = int(wrong.argmax())
+    numbers, words = _parsed(frame[name])
+    if words.notna().any():
+        row = _first(words.notna())
         raise DataError(
-            f"column {score}: its scores must be numbers, with a decimal point and no other mark; "
-            f"one is {repr(scores.iloc[row])[:60]} (row {row + 1})"
+            f"column {name}: its scores must be numbers, with a decimal point and no other mark; "
+            f"one is {repr(frame[name].iloc[row])[:60]} (row {row + 1})"
         )
-    return numbers.astype("Float64").astype(float) if numeric and numbers.isna().any() else numbers.astype(float)
+    _check_size(numbers.where(np.isfinite(numbers)), name)
+    return numbers
 
 
-def _check_size(scores: "pd.Series[float]", name: str) -> None:
-    sizes = np.abs(scores.to_numpy(float))
-    large = np.isfinite(sizes) & (sizes > LARGEST)
-    if large.any():
-        row = int(large.argmax())
+def _check_size(numbers: "pd.Series[float]", name: str) -> None:
+    """DataError, which names the row, for a number that is infinite or too large."""
+    if (large := numbers.abs() > LARGEST).any():
+        row = _first(large)
         raise DataError(
-            f"row {row + 1}: {name} must lie between -{LARGEST:g} and {LARGEST:g}; it is {scores.iloc[row]:g}. Take "
-            "the row out"
+            f"row {row + 1}: {name} must be finite, and lie between -{LARGEST:g} and {LARGEST:g}; it is "
+            f"{numbers.iloc[row]:g}. Take the row out"
         )
 
 
@@ -325,9 +395,18 @@ def _check_names(frame: pd.DataFrame, named: Columns) -> None:
         if objects and frame[name].map(lambda value: isinstance(value, list | dict | set | np.ndarray)).any():
             raise DataError(f"column {name} holds lists or mappings; needed is one name or number in each row")
     if (lacking := frame[names].isna()).any(axis=None):
-        row = int(lacking.any(axis=1).to_numpy().argmax())
+        row = _first(lacking.any(axis=1))
         which = " and no ".join(name for name in names if lacking[name].iloc[row])
-        raise DataError(f"row {row + 1} has no {which} {MISSING}; fill it, or take the row out")
+        raise _missing(row, which)
+
+
+def _first(rows: "pd.Series[bool]") -> int:
+    """The first row of which it is true."""
+    return int(rows.to_numpy().argmax())
+
+
+def _missing(row: int, what: str, though: str = "") -> DataError:
+    return DataError(f"row {row + 1} has no {what} {MISSING}{though}; fill it, or take the row out")
 
 
 def _check_counts(named: Columns, arms: pd.DataFrame, groups: pd.DataFrame) -> None:
@@ -345,19 +424,23 @@ def _check_settings(tuned: pd.DataFrame, codes: pd.DataFrame, named: Columns) ->
     for name in tuned:
         lacking = tuned[name].isna()
         some = lacking.groupby([codes["group"], codes["arm"]]).transform("nunique") > 1
-        if (wrong := (lacking & some).to_numpy()).any():
-            raise DataError(
-                f"row {int(wrong.argmax()) + 1} has no {name} {MISSING}, though others of its {named.by} have one; "
-                "fill it, or take the row out"
-            )
+        if (lacking & some).any():
+            raise _missing(_first(lacking & some), str(name), f", though others of its {named.by} have one")
+
+
+def _check_examples(codes: pd.DataFrame, named: Columns) -> None:
+    """SpecError for runs of a group that do not all have an answer to each of its examples."""
+    for _, rows in codes.groupby("group"):
+        if len(rows) < rows["example"].nunique() * len(rows[["arm", "setting", "pair"]].drop_duplicates()):
+            raise SpecError(f"--example {named.example}: every run needs the same examples, and some run lacks one")
 
 
 def _check_once(frame: pd.DataFrame, named: Columns, codes: pd.DataFrame) -> None:
     """SpecError for a run, or an answer, that stands twice."""
-    twice = codes.duplicated(keep=False).to_numpy()
+    twice = codes.duplicated(keep=False)
     if not twice.any():
         return
-    first = int(twice.argmax())
+    first = _first(twice)
     alike = frame[(codes == codes.iloc[first]).all(axis=1).to_numpy()]
     keys = [name for name in named.named if name not in (named.score, named.choose)]
     shown = {str(name): values.map(repr) for name, values in alike.drop(columns=named.named).items()}  # lists, too

@@ -1,7 +1,7 @@
 """What `fpt compare --page` writes: the curves over the rate, the contrasts, and two sentences for an appendix."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from html import escape
 from itertools import cycle
 from textwrap import wrap
@@ -11,7 +11,17 @@ import numpy as np
 import pandas as pd
 
 import fpt
-from fpt.results.compare import COMMON, Compared, difference_text, pair_text, score_text
+from fpt.results.compare import (
+    COMMON,
+    Compared,
+    chosen_text,
+    difference_text,
+    leads_text,
+    level_text,
+    pair_text,
+    score_text,
+)
+from fpt.results.table import MOST_LEFT_OUT
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure, Displayable, Page, Table, paragraph
 from fpt.show.report_page import document
@@ -59,7 +69,7 @@ def appendix(compared: Compared) -> tuple[str, str]:
             f"the smaller), and {score_text(compared)} is reported"
         )
     test = "Welch's t-test" if rules.unpaired else f"t-intervals of the differences paired by {pair}"
-    if named.tune:
+    if named.tune and compared.arms["seeds"].min() <= MOST_LEFT_OUT:
         test += ", or where it is wider the interval of a jackknife that chooses anew without each of them"
     if rules.collapse is not None:
         test += f", or by sign flips where a run lies more than {rules.collapse:g} behind the median of its setting"
@@ -110,7 +120,7 @@ def contrasts_table(compared: Compared) -> pd.DataFrame:
     for row in compared.contrasts.to_dict("records"):
         tested = not math.isnan(row["p"])
         shown = {"contrast": pair_text(row), "read": row["at"], "n": row["n"], "difference": difference_text(row)}
-        shown |= {"p (Holm)": f"{row['p_holm']:.2g}" if tested else "", "leads, not corrected": _leads(row)}
+        shown |= {"p (Holm)": f"{row['p_holm']:.2g}" if tested else "", "leads, not corrected": leads_text(row)}
         if compared.rules.margin is not None:
             shown[f"p of less than {compared.rules.margin:g} apart"] = f"{row['p_alike']:.2g}" if tested else ""
         seeds = row["seeds"]
@@ -124,23 +134,16 @@ def arms_table(compared: Compared) -> pd.DataFrame:
     tune = ", ".join(compared.columns.tune)
     rows = []
     for row in compared.arms.to_dict("records"):
-        chosen = "; ".join(f"{setting} ({seeds})" for setting, seeds in row["chosen"].items())
-        shown = {"arm": row["arm"], "within": row["within"], f"chosen {tune} (by seeds)": chosen}
-        level = "" if math.isnan(row["level"]) else f"{row['level']:.4g}"
-        shown |= {f"best {tune} of all seeds": row["common"], "level": level}
+        shown = {"arm": row["arm"], "within": row["within"], f"chosen {tune} (by seeds)": chosen_text(row)}
+        shown |= {f"best {tune} of all seeds": row["common"], "level": level_text(row)}
         rows.append(shown | {"end of the grid": "; ".join(row["ends"]), "diverged runs": str(row["diverged"] or "")})
     return pd.DataFrame(rows)
-
-
-def _leads(row: Mapping[Hashable, Any]) -> str:
-    """The arm that leads, or that none does; nothing where it could not be tested."""
-    return row["leads"] or ("" if math.isnan(row["p"]) else "open")
 
 
 def _at_one(compared: Compared) -> list[Displayable | str]:
     tune = ", ".join(compared.columns.tune)
     rows = [
-        {"contrast": pair_text(row), tune: row["at"], "difference": difference_text(row), "leads": _leads(row)}
+        {"contrast": pair_text(row), tune: row["at"], "difference": difference_text(row), "leads": leads_text(row)}
         for row in compared.rates.to_dict("records")
     ]
     flips = [

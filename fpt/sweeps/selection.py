@@ -66,11 +66,9 @@ def eligible(validation: "pd.DataFrame") -> "pd.DataFrame":
 def best_rate(validation: "pd.DataFrame") -> float | None:
     """The rate with the best mean over all seeds, ties to the smaller; None if no rate is eligible."""
     finite = eligible(validation)
-    return (
-        None
-        if finite.columns.empty
-        else _best(finite.columns.to_numpy(float), finite.to_numpy(float).mean(0, keepdims=True))[0]
-    )
+    if finite.columns.empty:
+        return None
+    return _best(finite.columns.to_numpy(float), finite.to_numpy(float).mean(0, keepdims=True))[0]
 
 
 def choices(validation: "pd.DataFrame") -> "pd.Series[float]":
@@ -95,18 +93,14 @@ def tuned_without(validation: "pd.DataFrame", plane: "pd.DataFrame") -> "pd.Data
     import pandas as pd
 
     grid = validation.sort_index(axis=1)
-    values, validated, rates = (
-        plane.reindex_like(grid).to_numpy(float),
-        grid.to_numpy(float),
-        grid.columns.to_numpy(float),
-    )
+    validated, rates = grid.to_numpy(float), grid.columns.to_numpy(float)
+    values = plane.reindex_like(grid).to_numpy(float)
     found = np.full((len(grid), len(grid)), math.nan)
     for seed in range(len(grid)):
         others = np.delete(np.arange(len(grid)), seed)
         chosen = np.array(_choices(validated[others], rates))
-        found[seed, others] = np.where(
-            np.isnan(chosen), math.nan, values[others, rates.searchsorted(chosen) % len(rates)]
-        )
+        own = values[others, rates.searchsorted(chosen) % len(rates)]
+        found[seed, others] = np.where(np.isnan(chosen), math.nan, own)
     return pd.DataFrame(found, grid.index, grid.index)
 
 

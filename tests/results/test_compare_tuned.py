@@ -110,6 +110,26 @@ def test_choosing_by_the_scores_is_said_to_flatter(crossing: pd.DataFrame) -> No
     pd.testing.assert_frame_equal(tuned(crossing, choose=None).contrasts, ours)
 
 
+def test_of_very_many_seeds_the_interval_is_the_t_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A choice that hangs on single seeds widens it, where these are not so many."""
+    unstable = table(3, spread=0.06, a=-3.5, b=-2.9)
+    apart = loop(unstable, "a") - loop(unstable, "b")
+    alone = stats.ttest_rel(apart, np.zeros(SEEDS)).confidence_interval()
+    assert row_of(found := tuned(unstable)).low < alone.low - 1e-6
+    assert "jackknife" in appendix(found)[1]
+    monkeypatch.setattr("fpt.results.table.MOST_LEFT_OUT", SEEDS - 1)
+    monkeypatch.setattr("fpt.show.compared_page.MOST_LEFT_OUT", SEEDS - 1)
+    assert row_of(found := tuned(unstable)).low == pytest.approx(alone.low)
+    assert "jackknife" not in appendix(found)[1]
+
+
+def test_arms_with_other_examples_are_refused() -> None:
+    rows = [(arm, seed, text + 10 * (arm == "b"), 1) for arm in "ab" for seed in range(4) for text in range(5)]
+    frame = pd.DataFrame(rows, columns=["arm", "seed", "text", "right"])
+    with pytest.raises(SpecError, match="same examples"):
+        compare(frame, "arm", "seed", "right", example="text")
+
+
 def test_ties_go_to_the_smaller_rate() -> None:
     level = table(a=-3, b=-3).assign(val=0.5)
     assert set(tuned(level).arms["common"]) == {"0.0001"}

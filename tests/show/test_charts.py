@@ -263,8 +263,8 @@ def test_ratios_stand_in_rows_with_their_intervals_beside_ten_and_the_theory(cel
     assert figure.data is not None
     table = figure.data.set_index("row")
     drawn = table.loc["width 128", ["ratio", "low", "high"]].tolist()
-    assert drawn == pytest.approx([found.ratio, found.low, found.high])
-    assert table.loc["other way", "ratio"] == pytest.approx(1 / found.ratio)
+    assert drawn == pytest.approx([found.value, found.low, found.high])
+    assert table.loc["other way", "ratio"] == pytest.approx(1 / found.value)
     assert table["width / (2 alpha)"].tolist()[0] == pytest.approx(2)  # tiny-lm: 128; alpha: 32
     assert np.isnan(table["width / (2 alpha)"].tolist()[1])
     assert found.cell in figure.get_label()
