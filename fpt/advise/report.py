@@ -16,8 +16,8 @@ from fpt.results.estimate import PERCENT, POINTS, Estimate
 from fpt.results.runs import load_runs, rate_text
 from fpt.show.figures import learning_rate_figure
 from fpt.show.html import CaptionedFigure, Displayable, Page, Table, paragraph
-from fpt.show.provenance import record_table
 from fpt.show.report_page import document
+from fpt.show.tables import record_table
 
 CANDIDATES = "The cheapest first, on fresh seeds: percent with 95% interval. A rate is one that tuning seeds chose."
 PAIRS = "One minus another, in points. The last column: seeds that would find a difference of the tolerance."

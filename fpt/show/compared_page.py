@@ -215,12 +215,12 @@ def _forest(compared: Compared) -> plot.Plot:
     height, width = (0.48, 1.4) if any("\n" in name for name in names) else (0.32, 1)
     figure, (axes,) = plot.panels_of(1, 0.5 + height * len(rows), "x", width * plot.PANEL_WIDTH)
     axes.locator_params(axis="x", nbins=4)
-    lengths = plot.bar(rows["mean"], rows["low"], rows["high"])
+    lengths = np.ravel([rows["mean"] - rows["low"], rows["high"] - rows["mean"]])
     reach = float(lengths[np.isfinite(lengths)].max(initial=0)) or 1.0  # an interval without an end goes so far
     for y, row in enumerate(rows.to_dict("records")):
-        hollow: dict[str, Any] = {"markerfacecolor": "none"} if row["at"] == COMMON else {}
-        around = plot.bar(row["mean"], row["low"], row["high"], reach)
-        axes.errorbar(row["mean"], y, xerr=around, color=plot.INK, marker="D", markersize=5, linewidth=1.6, **hollow)
+        look: dict[str, Any] = {"color": plot.INK, "marker": "D", "markersize": 5, "linewidth": 1.6, "most": reach}
+        look |= {"markerfacecolor": "none"} if row["at"] == COMMON else {}
+        plot.intervals(axes, y, row["mean"], row["low"], row["high"], across=True, **look)
     axes.axvline(0, color=plot.GREY, linewidth=1)
     axes.set_yticks(range(len(rows)), names)
     axes.set(xlabel=_label(f"difference of {compared.columns.score}"), ylim=(len(rows) - 0.5, -0.5))

@@ -17,9 +17,8 @@ from fpt.results.estimate import Estimate
 from fpt.results.runs import SETUP, rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show.html import CaptionedFigure, Page, paragraph
-from fpt.show.names import model, title
 from fpt.sweeps.spec import SweepSpec
-from fpt.sweeps.words import SHORT, arm_of, words
+from fpt.sweeps.words import SHORT, arm_of, model_name, task_name, words
 from fpt.tasks import entry
 
 Looks = Mapping[str, Treatment]  # arm (FP, ...) -> what it is called and drawn as, where that is not its own
@@ -81,8 +80,8 @@ def _setup_words(spec: SweepSpec, told: Mapping[str, str]) -> tuple[str, ...]:
     # a model is named with its options, of which a name may say some
     again = {"task", "arm", *told} - ({"backbone"} if spec.backbone_options else set())
     said = (word for field, word in words(spec).items() if field not in again and word != "fixed")
-    details = (word.replace(spec.backbone, model(spec.backbone), 1) for word in said)
-    name = ", ".join([title(spec.task), *details])
+    details = (word.replace(spec.backbone, model_name(spec.backbone), 1) for word in said)
+    name = ", ".join([task_name(spec.task), *details])
     fields = {name: getattr(spec, name) for name in SETUP}
     values = [*(entry(spec.task).options | fields.pop("task_options")).items(), *fields.items()]
     return name, *(f"{field.replace('_', ' ')} {'all' if value is None else value}" for field, value in values)
@@ -121,7 +120,7 @@ def _setup(name: str, cells: Mapping[str, Arm], looks: Looks) -> dict[str, Any]:
     """One model on one task in one study, by arm and by pair of arms."""
     arms = dict(cells)
     first = next(iter(arms.values()))
-    task, backbone = title(first.task), model(first.fields["backbone"])
+    task, backbone = task_name(first.task), model_name(first.fields["backbone"])
     rest = name.removeprefix(task)
     rates = sorted({rate for cell in arms.values() for rate in cell.rates})
     return {

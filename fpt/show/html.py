@@ -11,7 +11,8 @@ from urllib.parse import quote
 import pandas as pd
 from itables import JavascriptFunction, to_html_datatable
 
-from fpt.show.plot import NAMES, Plot
+from fpt import models
+from fpt.show.plot import Plot
 from fpt.show.svg import inline
 
 SHORTEST = 16  # characters that a cell keeps on one line
@@ -20,7 +21,7 @@ ROWS = 8  # that a searchable table shows at once
 CARDS = 5  # columns; a searchable table of so many is set as cards on a phone (fpt.css)
 FEW = 3  # commits or studies that are named
 PLURAL = {"study": "studies", "commit": "commits"}
-ABBREVIATIONS = NAMES | {
+ABBREVIATIONS = {models.ARMS[name].letters: models.ARMS[name].label for name in models.FOUR} | {
     "FLOP": "floating-point operations",
     "FPT": "frozen pretrained transformer",
     "LRA": "Long Range Arena",

@@ -180,11 +180,11 @@ def _drawn(axes: "Axes", panel: Panel) -> pd.DataFrame:
     """Draws a panel. Gives what is drawn, a row for each mark and line, in percent; a mark has its 95% interval."""
     drawn = {}
     for name, arm in panel.arms.items():
-        drawn[name] = line = _line(arm)
-        around = plot.bar(line["accuracy"], line["low"], line["high"])
-        axes.errorbar(line["rate"], line["accuracy"], yerr=around, label=name, linewidth=2, **_look(name))
+        drawn[name] = line = plot.over_rates(arm)
+        look = _look(name) | {"label": name, "linewidth": 2}
+        plot.intervals(axes, line["rate"], line["accuracy"], line["low"], line["high"], **look)
     for name, arm in panel.again.items():
-        drawn[f"{name}, new seeds"] = line = _line(arm)
+        drawn[f"{name}, new seeds"] = line = plot.over_rates(arm)
         hollow = _look(name) | {"linestyle": "none", "markerfacecolor": "none", "markersize": 10}
         axes.plot(line["rate"], line["accuracy"], **hollow)
     for (name, share), style in zip(panel.lines.items(), cycle((":", "--")), strict=False):
@@ -212,13 +212,6 @@ def _axes(axes: "Axes", panel: Panel) -> None:
 
 def _look(name: str) -> dict[str, Any]:
     return {"color": LOOKS[name].colour, "marker": LOOKS[name].marker}
-
-
-def _line(arm: Arm) -> pd.DataFrame:
-    """By rate, in percent: `accuracy` and its 95% interval `low` to `high`."""
-    found = {rate: arm.estimate(rate).in_percent.within(0, 100) for rate in arm.rates}
-    rows = [{"rate": rate, "accuracy": each.value, "low": each.low, "high": each.high} for rate, each in found.items()]
-    return pd.DataFrame(rows)
 
 
 def _in_words(data: pd.DataFrame) -> str:

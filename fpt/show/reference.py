@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Sequence
+from datetime import date
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -14,16 +15,17 @@ import pandas as pd
 
 from fpt import models, tasks
 from fpt.claims.judge import ODDITY
+from fpt.errors import SpecError, check_known
 from fpt.models import ARMS, BACKBONES
 from fpt.papers import claims
 from fpt.results import StudyCells, find_study, known_scores, load_runs, sweeps_table
-from fpt.results.estimate import percent
+from fpt.results.estimate import PERCENT, number_text
 from fpt.results.runs import arms_in, loaded_studies, study_names
 from fpt.show.findings import verdict_rows, verdicts_by_id
 from fpt.show.html import Folded, Page, Searchable, Table
-from fpt.show.provenance import record_table
+from fpt.show.tables import record_table
 from fpt.sweeps import load_study
-from fpt.sweeps.ledger import PUBLISHED, workspace
+from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
 
@@ -86,7 +88,9 @@ def _card(task: Any, options: dict[str, Any], **changes: str) -> Table:
     rows["options"] = ", ".join(f"{key} {value}" for key, value in options.items())
     rows["checksum"] = f"{rows['checksum'][:16]}..."
     scores = known_scores(task.name, task.variant)
-    rows["baselines"] = ", ".join(f"{name} {percent(score.share)}%" for name, score in scores.items())
+    rows["baselines"] = ", ".join(
+        f"{name} {number_text(100 * score.share, PERCENT)}%" for name, score in scores.items()
+    )
     title = rows.pop("task")
     filled = [(key, value) for key, value in rows.items() if value]
     return Table(pd.DataFrame(filled, columns=["property", title]))
@@ -268,6 +272,13 @@ def _beside_the_pages(path: Path) -> str:
     return f"../{path.relative_to(workspace()).as_posix()}"
 
 
+def newest(root: Path | None = None) -> str:
+    """The day of the newest published result, as 26 November 2026; empty where nothing is published."""
+    records = (workspace(root) / "runs").glob(f"*/{PUBLISHED}/*/{RESULT}")
+    days = [date.fromisoformat(json.loads(each.read_bytes())["finished_utc"][:10]) for each in records]
+    return f"{max(days):%-d %B %Y}" if days else ""
+
+
 def downloads(folder: Path | str) -> str:
     """Write the runs and curves of every published study into a folder; lines of Markdown that link them."""
     folder = Path(folder)
@@ -289,7 +300,7 @@ def downloads(folder: Path | str) -> str:
     return "\n".join(lines)
 
 
-# --- what people wrote down, and what no run decides
+# --- what people wrote down, what a notebook left, and what no run decides
 
 
 def kept_table(name: str) -> Searchable:
@@ -323,3 +334,19 @@ def _kind_of(name: str, documentary: bool) -> str:
     if name.startswith(ODDITY):
         return "misprint or oddity"
     return "read" if documentary else COUNTED
+
+
+def from_notebook(name: str, tag: str, root: Path | None = None) -> Page:
+    """The HTML that the cell with a tag left in notebooks/NAME.ipynb when it was run last.
+
+    Raises SpecError where there is no such notebook, no such tag, or no HTML.
+    """
+    path = workspace(root) / "notebooks" / f"{name}.ipynb"
+    check_known("notebook", path.name, [each.name for each in path.parent.glob("*.ipynb")])
+    found = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    tagged = {each: cell for cell in found for each in cell["metadata"].get("tags", [])}
+    check_known(f"tag in {path.name}", tag, tagged)
+    for output in tagged[tag].get("outputs", []):
+        if html := output.get("data", {}).get("text/html"):
+            return Page(["".join(html)])
+    raise SpecError(f"{path.name}: the cell {tag} left no HTML; run the notebook")

@@ -15,16 +15,14 @@ from fpt.claims.planes import crossing_of
 from fpt.errors import DataError
 from fpt.papers import claim
 from fpt.results.arm import Arm
-from fpt.results.cells import Cell, StudyCells
+from fpt.results.cells import StudyCells
 from fpt.results.runs import load_runs
 from fpt.show.explore import START, Setups, setups
 from fpt.show.figures import budget_figure, learning_rate_figure
 from fpt.show.findings import evidence_table, verdicts_by_id
 from fpt.show.html import CaptionedFigure, Displayable, Folded, Page, Table, paragraph
 from fpt.show.planes import CROSSING, captioned_plane, crossing_figure
-from fpt.show.provenance import recipe_table, record_table
-from fpt.show.tables import summary
-from fpt.show.yours import yours_table
+from fpt.show.tables import recipe_table, record_table, summary, yours_table
 from fpt.sweeps.words import SHORT
 
 MOST_ARMS = 8  # of a setup: twice as many have four times as many differences
@@ -121,7 +119,7 @@ def _what_is_shown(study: StudyCells) -> str:
     return f"Results of {len(origins)} of its {len(study.study.sweeps)} sweeps: {counts}."
 
 
-def _plane(first: Cell, second: Cell) -> list[Displayable | str]:
+def _plane(first: Arm, second: Arm) -> list[Displayable | str]:
     """The first arm minus the second: over rate and budget, at one rate for both, then each at its own rate."""
     return [captioned_plane(first, second), CaptionedFigure(crossing_figure(first, second), CROSSING)]
 

@@ -24,7 +24,7 @@ from fpt.results.stats import paired
 from fpt.show import report, setups, summary
 from fpt.show.html import Page, Table
 from fpt.show.report_page import compared_arms, document, pairs_table
-from fpt.show.yours import yours_beside_ours, yours_table
+from fpt.show.tables import yours_beside_ours, yours_table
 from fpt.sweeps import load_study
 
 OWN = """
@@ -125,7 +125,7 @@ def test_two_seeds_have_a_difference_and_no_interval(monkeypatch: pytest.MonkeyP
         )
 
     sides = {"published": {"s": arm([0.5, 0.5])}, "own": {"s": arm([0.5, 0.6])}}
-    monkeypatch.setattr("fpt.show.yours.arms_in", lambda folder, side: sides[side])
+    monkeypatch.setattr("fpt.show.tables.arms_in", lambda folder, side: sides[side])
     (row,) = yours_beside_ours(cast(StudyCells, SimpleNamespace(folder=None))).to_dict("records")
     assert (row["difference"], row["equal seeds"]) == ("+5.0", "1 of 2")
 

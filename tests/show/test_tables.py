@@ -15,8 +15,10 @@ from fpt.errors import SpecError
 from fpt.papers import claims
 from fpt.results import every_study, level, load_runs
 from fpt.results.stats import mean_of
-from fpt.show import from_notebook, learning_rate_figure, recipe_table, record_table, slips_table, summary, task_card
+from fpt.show import learning_rate_figure, summary
 from fpt.show.html import Searchable
+from fpt.show.reference import from_notebook, slips_table, task_card
+from fpt.show.tables import recipe_table, record_table
 from fpt.sweeps import SweepSpec, load_study
 from fpt.sweeps.study_file import read_study
 
