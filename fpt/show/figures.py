@@ -101,7 +101,7 @@ def _by_rate(arms: Mapping[str, Arm]) -> plot.Plot:
     for number, ((name, line), look) in enumerate(zip(each, plot.looks_of(sweeps), strict=True)):
         at = 1.04 ** (number - (len(lines) - 1) / 2) * line["rate"]
         plot.intervals(axes, at, line["accuracy"], line["low"], line["high"], label=name, **look)
-    beside = plot.lines_below(axes, sweeps[0])
+    beside = plot.lines_to_beat(axes, sweeps[0])
     plot.rate_axis(axes, pd.concat(lines.values())["rate"], "test accuracy (%)")
     plot.shared_legend(figure, [axes])
     best = [f"{name} at {rate_text(line.set_index('rate')['accuracy'].idxmax())}" for name, line in each]
@@ -148,9 +148,8 @@ def learning_rate_figure(runs: pd.DataFrame) -> plot.Plot:
             of_arm = shown[shown["sweep"] == sweep]
             _rate_line(axes, of_arm, arm, 1.05 ** (number - (len(here) - 1) / 2), look)
             words.append(f"{name}, {arm}: {_tuned(of_arm)}")
-        if task := str(shown["task"].iloc[0]):
-            labels = sweeps[here[0]].get("task_options", {}).get("labels", 0)
-            plot.lines_to_beat(axes, task, str(shown["variant"].iloc[0]), labels)
+        if fields := sweeps[here[0]]:
+            plot.lines_to_beat(axes, fields)
         probe = "solver" in shown and (shown["solver"] == "logistic").all()
         what = "strength" if probe else "learning rate"
         plot.rate_axis(axes, shown["learning_rate"], "test accuracy (%)", what)
@@ -202,7 +201,7 @@ def budget_figure(*setups: Mapping[str, Arm]) -> plot.Plot:
         shared, names = of_panel([next(told) for _ in arms])
         task = in_brackets(task_name(arms[0].task), shared)
         frames.append(tuned_lines(axes, arms, names).assign(task=task))
-        plot.lines_below(axes, arms[0].fields)
+        plot.lines_to_beat(axes, arms[0].fields)
         axes.set(title=task, ylabel="test accuracy, tuned (%)")
     plot.shared_legend(figure, panels)
     words = [line for frame in frames for line in _lines_in_words(frame)]

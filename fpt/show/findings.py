@@ -3,21 +3,21 @@
 Everything is read from runs/contrasts.csv and runs/claims.csv, which `fpt judge` writes.
 """
 
-import html
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
 from fpt.claims.judge import quantifier
 from fpt.claims.verdicts import DECADES, FLOORED, ROBUSTNESS, SPEAKS, read
 from fpt.claims.words import HOLDS, HOLDS_NOT
 from fpt.errors import check_known
 from fpt.papers import claim, findings, paper_of, table
-from fpt.papers.schema import KINDS, Claim, Finding, Rule
+from fpt.papers.schema import KINDS, Claim, Rule
 from fpt.results.estimate import TIMES, Estimate
-from fpt.show.html import Page, Table, explained
+from fpt.show.html import Page, Table, rendered
 from fpt.show.said import Word
 from fpt.sweeps.ledger import workspace
 from fpt.sweeps.words import model_name, task_name
@@ -81,61 +81,45 @@ def cards() -> Page:
     """Every claim as a card to be opened, below the finding to which it belongs, which has the address #finding-ID.
     Headings are of the third level. Raises SpecError for a finding without a verdict."""
     rows = verdict_rows()
-    said = verdicts_by_id(rows)
-    parts = []
+    said, shown = verdicts_by_id(rows), []
     for asked in findings().values():
         for name in (asked.id, *asked.claims):
             check_known("claim or finding with a verdict", name, said, "fpt judge writes the verdicts")
-        below = (_card(claim(name), said, rows) for name in asked.claims)
-        parts += [_finding(asked, said, rows), *below, "</section>"]
-    return Page(['<div class="fpt-claims">', *parts, "</div>"])
+        own = rows[(rows["claim"] == "") & (rows["finding"] == asked.id) & (rows["pair"] != "")]
+        below = [_card(claim(name), said[name], rows) for name in asked.claims]
+        shown.append({"id": asked.id, "question": asked.question, "claims": below} | _marked(said[asked.id], own))
+    return Page([rendered("claims", findings=shown, marks=MARKS)])
 
 
-def _finding(finding: Finding, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
-    """The head of a finding's section, which stays open."""
-    marked = _marked(said[finding.id], _of_finding(finding.id, rows))
-    return f'<section id="finding-{finding.id}"><h3>{explained(finding.question)}</h3><p>{marked}</p>'
+def _marked(said: Word, contrasts: pd.DataFrame) -> dict[str, str]:
+    """A word with its counts; a badge where it depends on steps."""
+    return {"word": said.word, "counts": said.counts, "badge": STEPS_MATTER if contrasts["other_steps"].any() else ""}
 
 
-def _marked(said: Word, contrasts: pd.DataFrame) -> str:
-    """A word in bold, with its counts, and a colour for those that decide; a badge where it depends on steps."""
-    counts = f" <small>{explained(said.counts)}</small>" if said.counts else ""
-    badge = f" {explained(STEPS_MATTER)}" if contrasts["other_steps"].any() else ""
-    return f'<strong class="{MARKS.get(said.word, "open")}">{explained(said.word)}</strong>{counts}{badge}'
-
-
-def _card(shown: Claim, said: Mapping[str, Word], rows: pd.DataFrame) -> str:
+def _card(shown: Claim, said: Word, rows: pd.DataFrame) -> dict[str, Any]:
     """One claim: its verdict, the quotation and its place, how it is decided, and its contrasts."""
     contrasts = rows[(rows["claim"] == shown.id) & (rows["pair"] != "")]
-    parts = "; ".join(dict.fromkeys(rule.part for rule in shown.rule if rule.part))
+    tested = len(contrasts) > 0
     entries = {
-        "Quotation": f"<q>{html.escape(shown.quote)}</q>" if shown.quote else "",
-        "Where": explained(shown.where),
-        "Remark": explained(shown.note),
-        "Rule": explained(_decided(shown.rule, contrasts)),
-        "As tested": explained(parts),
-        "Contrasts": evidence_table(contrasts)._repr_html_() if len(contrasts) else "",
+        "Quotation": Markup("<q>{}</q>").format(shown.quote) if shown.quote else "",
+        "Where": shown.where,
+        "Remark": shown.note,
+        "Rule": _decided(shown.rule, tested),
+        "As tested": "; ".join(dict.fromkeys(rule.part for rule in shown.rule if rule.part)),
+        "Contrasts": Markup(evidence_table(contrasts)._repr_html_()) if tested else "",
+        "What shows it": "" if tested else said.counts,
     }
-    body = "".join(f"<dt>{head}</dt><dd>{entry}</dd>" for head, entry in entries.items() if entry)
-    verdict, anchor = said[shown.id], shown.id.lower()
-    counts = verdict if len(contrasts) else Word(verdict.word, "")
-    if contrasts.empty and verdict.counts:
-        body += f"<dt>What shows it</dt><dd>{explained(verdict.counts)}</dd>"
-    return (
-        f'<details class="claim" id="{anchor}" data-paper="{html.escape(whose(shown.paper))}" '
-        f'data-verdict="{html.escape(verdict.word)}"><summary><b>{shown.id}</b> {explained(shown.says)} '
-        f'<span class="verdict">{_marked(counts, contrasts)}</span></summary><dl>{body}</dl>'
-        f'<p><a href="#{anchor}">Address of {shown.id}</a></p></details>'
-    )
+    card = {"id": shown.id, "says": shown.says, "paper": whose(shown.paper), "entries": entries}
+    return card | _marked(said if tested else Word(said.word, ""), contrasts)
 
 
-def _decided(rules: Sequence[Rule], contrasts: pd.DataFrame) -> str:
+def _decided(rules: Sequence[Rule], tested: bool) -> str:
     """What decides a claim: its rules, each once; at which rates, once if all have the same; and on how many pairs."""
     if len({*map(_rates, rules)} - {""}) <= 1:
         said = [*map(rule_words, rules), *map(_rates, rules)]
     else:
         said = [words for rule in rules for words in (rule_words(rule), _rates(rule))]
-    over = OVER_PAIRS[quantifier(rules)] if len(contrasts) else ""
+    over = OVER_PAIRS[quantifier(rules)] if tested else ""
     return " ".join(dict.fromkeys(filter(None, [*said, over])))
 
 

@@ -16,7 +16,6 @@ import matplotlib as mpl
 import pandas as pd
 
 from fpt import models
-from fpt.errors import SpecError
 from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import LINEAR, known_scores
 from fpt.results.contrasts import arms_of, cell_of
@@ -72,7 +71,7 @@ def digits_panel() -> Panel:
 
 
 def texts_panel() -> Panel:
-    """BANKING77. SpecError where full training is not published."""
+    """BANKING77."""
     arms = texts_arms()
     known = known_scores("banking77", labels=labels_of(arms[FULL]))
     lines = {LINEAR: 100 * known[LINEAR].share}
@@ -84,12 +83,10 @@ def texts_panel() -> Panel:
 
 def texts_arms() -> dict[str, Arm]:
     """The published arms on texts, full training first: of those with as many labels a class as full training has, and
-    as many steps. Of several such trainings it is the one with most labels, and then most steps. SpecError where full
-    training is not published."""
+    as many steps. Of several such trainings it is the one with most labels, and then most steps."""
     found = [arm for arm in arms_of("intents-rates").values() if arm.letters in DRAWN_AS]  # and from no probe
     full = [arm for arm in found if DRAWN_AS[arm.letters] == FULL]
-    if not full:
-        raise SpecError("the study intents-rates has no published full training, which the picture draws")
+    assert full, "the study intents-rates has no published full training, which the picture draws"
     chosen = max(full, key=lambda arm: (labels_of(arm) or float("inf"), arm.steps))
     alike = [arm for arm in found if labels_of(arm) == labels_of(chosen)]
     by_name = {DRAWN_AS[arm.letters]: arm for arm in alike if arm.letters == PROBE or arm.steps == chosen.steps}

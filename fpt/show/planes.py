@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.colors import SymLogNorm
 from seaborn.utils import relative_luminance
 
 from fpt.claims.planes import Crossing, crossing_of, plane_table, plane_tests
@@ -34,6 +35,9 @@ CROSSING = (
 )
 BESIDE = "A linear classifier reaches {}; tuned, after the last step, {} reaches {} and {} {}."
 Numbers = np.ndarray[Any, Any]
+# One scale for all maps, so that a colour means the same on each: even up to a point, logarithmic from there on.
+SCALE = SymLogNorm(linthresh=1, vmin=-MOST_POINTS, vmax=MOST_POINTS)
+TICKS = {"ticks": [-100, -10, -1, 0, 1, 10, 100], "format": lambda value, _: f"{value:g}".replace("-", MINUS)}
 PALE, DARK = "#999999", "#262626"  # on colours, which are the same on white and on black
 AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text are read as well
 
@@ -85,12 +89,11 @@ def plane_figure(first: Arm, second: Arm) -> plot.Plot:
     sweeps = [first.fields, second.fields]
     names = legends(sweeps)
     figure, (axes,) = plot.panels_of(1, 0.9 + 0.34 * len(mean), "", 0.9 + 0.52 * len(mean.columns))
-    most = float(np.nanmax([1.0, *(100 * mean.abs()).to_numpy().flat]))
     more, less = (look["color"] for look in plot.looks_of(sweeps))
     less = plot.OTHERS[0] if less == more else less  # two variants of one arm
     palette: Any = sns.blend_palette([less, "white", more], as_cmap=True)
-    look: dict[str, Any] = {"cmap": palette, "vmin": -most, "vmax": most, "linewidths": 0.5, "linecolor": "white"}
-    bar = {"label": f"{f' {MINUS} '.join(names)} (points)", "location": "bottom", "aspect": 30}
+    look: dict[str, Any] = {"cmap": palette, "norm": SCALE, "linewidths": 0.5, "linecolor": "white"}
+    bar = {"label": f"{f' {MINUS} '.join(names)} (points)", "location": "bottom", "aspect": 30, **TICKS}
     sns.heatmap(100 * mean, annot=words, fmt="", annot_kws={"size": 10}, cbar_kws=bar, ax=axes, **look)
     _mark(axes, mean.to_numpy(), sure.to_numpy(), band.to_numpy())
     pair = f"{task_name(first.task)}, {model_name(first.fields['backbone'])}"

@@ -216,11 +216,13 @@ def rate_axis(axes: "Axes", rates: Iterable[float], of: str, what: str = "learni
     axes.set(xlabel=what, ylabel=of, xlim=(rates[0] / 1.5, rates[-1] * 1.5))
 
 
-def lines_to_beat(axes: "Axes", task: str, variant: str, labels: int = 0) -> list[str]:
-    """What an accuracy must be read against, where it is known: the best trivial strategy, dotted, and a linear
-    classifier, dashed, which is more. Returns both in words, for those who do not see the figure."""
+def lines_to_beat(axes: "Axes", sweep: Fields) -> list[str]:
+    """What an accuracy on the task of a sweep, by its fields, must be read against, where it is known: the best trivial
+    strategy, dotted, and a linear classifier, dashed, which is more. Returns both in words, for those who do not see
+    the figure."""
+    task, variant = sweep["task"], sweep["variant"]
     known = {TRIVIAL: floor(task, variant)}
-    if linear := known_scores(task, variant, labels).get(LINEAR):
+    if linear := known_scores(task, variant, sweep["task_options"].get("labels", 0)).get(LINEAR):
         known[LINEAR] = linear.share
     words = []
     for (name, share), line in zip(known.items(), (":", "--"), strict=False):
@@ -228,8 +230,3 @@ def lines_to_beat(axes: "Axes", task: str, variant: str, labels: int = 0) -> lis
             axes.axhline(100 * share, color=GREY, linestyle=line, label=name)
             words.append(f"{name} {number_text(100 * share, PERCENT)}%")
     return words
-
-
-def lines_below(axes: "Axes", sweep: Fields) -> list[str]:
-    """`lines_to_beat` of the task of a sweep, by its fields."""
-    return lines_to_beat(axes, sweep["task"], sweep["variant"], sweep["task_options"].get("labels", 0))

@@ -15,7 +15,6 @@ import pandas as pd
 
 from fpt import models, tasks
 from fpt.claims.judge import ODDITY
-from fpt.errors import SpecError, check_known
 from fpt.models import ARMS, BACKBONES
 from fpt.papers import claims
 from fpt.results import StudyCells, find_study, known_scores, load_runs, sweeps_table
@@ -32,6 +31,7 @@ from fpt.sweeps.study import Study
 STAND_INS = ("laptop-rothermel2021", "laptop-lu2021")  # whose options the cards of tasks show
 WHITE = {"mnist": (60_000, 10_000, (28, 28)), "cifar10": (50_000, 10_000, (32, 32, 3))}  # train, test, image
 MILLION = 1e6
+SMOKE = "smoke"  # the study that tests an installation: nobody publishes it
 GPU = "NVIDIA"  # in the name of every GPU that published sweeps were trained on
 COUNTED = "counted"  # a claim that arithmetic decides
 IN_MINUTES = 100  # from so many on a time is told in hours
@@ -216,6 +216,18 @@ def studies_table(caption: str) -> Table:
     return Table(pd.DataFrame(rows), caption)
 
 
+def unpublished_table(caption: str) -> Table:
+    """The studies that name sweeps without published results, and how many."""
+    rows = []
+    for study in loaded_studies():
+        states = sweeps_table(study, PUBLISHED)["status"]
+        missing = int((states != "done").sum())
+        if missing and study.folder.name != SMOKE:
+            named = {"study": study.folder.name, "what it is": study.file.about}
+            rows.append(named | {"sweeps planned": len(states), "not run": missing})
+    return Table(pd.DataFrame(rows), caption)
+
+
 def time_of(study: str) -> str:
     """What the published sweeps of a study took on one core, and on a GPU; empty where none is published."""
     return _time(load_study(find_study(study)))
@@ -300,7 +312,7 @@ def downloads(folder: Path | str) -> str:
     return "\n".join(lines)
 
 
-# --- what people wrote down, what a notebook left, and what no run decides
+# --- what people wrote down, and what no run decides
 
 
 def kept_table(name: str) -> Searchable:
@@ -334,19 +346,3 @@ def _kind_of(name: str, documentary: bool) -> str:
     if name.startswith(ODDITY):
         return "misprint or oddity"
     return "read" if documentary else COUNTED
-
-
-def from_notebook(name: str, tag: str, root: Path | None = None) -> Page:
-    """The HTML that the cell with a tag left in notebooks/NAME.ipynb when it was run last.
-
-    Raises SpecError where there is no such notebook, no such tag, or no HTML.
-    """
-    path = workspace(root) / "notebooks" / f"{name}.ipynb"
-    check_known("notebook", path.name, [each.name for each in path.parent.glob("*.ipynb")])
-    found = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    tagged = {each: cell for cell in found for each in cell["metadata"].get("tags", [])}
-    check_known(f"tag in {path.name}", tag, tagged)
-    for output in tagged[tag].get("outputs", []):
-        if html := output.get("data", {}).get("text/html"):
-            return Page(["".join(html)])
-    raise SpecError(f"{path.name}: the cell {tag} left no HTML; run the notebook")

@@ -8,6 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
+from markupsafe import Markup
 
 import fpt
 from fpt.claims.judge import every_question, judged
@@ -20,7 +21,7 @@ from fpt.results.runs import load_runs
 from fpt.show.explore import START, Setups, setups
 from fpt.show.figures import budget_figure, learning_rate_figure
 from fpt.show.findings import evidence_table, verdicts_by_id
-from fpt.show.html import CaptionedFigure, Displayable, Folded, Page, Table, paragraph
+from fpt.show.html import CaptionedFigure, Displayable, Folded, Page, Table, paragraph, rendered
 from fpt.show.planes import CROSSING, captioned_plane, crossing_figure
 from fpt.show.tables import recipe_table, record_table, summary, yours_table
 from fpt.sweeps.words import SHORT
@@ -153,11 +154,6 @@ def document(title: str, body: Page) -> str:
     """A whole HTML document in the style of the book, with its scripts. It loads nothing, and a browser runs no script
     in it but these, whatever stands in the names that a person chose."""
     css, js = _static("report.css", "fpt.css"), _static("sortable.min.js", "fpt.js")
-    ours = base64.b64encode(hashlib.sha256(js.encode()).digest()).decode()
-    policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{ours}'"
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{css}</style></head>'
-        f'<body><main class="bd-content">{body._repr_html_()}</main><script>{js}</script></body></html>\n'
-    )
+    sha256 = base64.b64encode(hashlib.sha256(js.encode()).digest()).decode()
+    parts = {"body": Markup(body._repr_html_()), "css": Markup(css), "js": Markup(js)}
+    return rendered("document", title=title, sha256=sha256, **parts)
