@@ -8,7 +8,7 @@ shows is in `pages`, under the name of the page.
 
 from fpt.show.explore import explorer, setups
 from fpt.show.figures import by_rate, dots, learning_rate_figure
-from fpt.show.findings import cards, verdict_rows, word
+from fpt.show.findings import cards, pairs_on, verdict_rows, word
 from fpt.show.html import CaptionedFigure, Folded, Page, Table
 from fpt.show.places import PAIRS, Place
 from fpt.show.planes import plane
@@ -18,5 +18,6 @@ from fpt.show.tables import summary
 
 __all__ = [
     "PAIRS", "CaptionedFigure", "Folded", "Page", "Place", "Table", "by_rate", "cards", "dots", "explorer", "leads",
-    "learning_rate_figure", "open_", "plane", "report", "say", "setups", "summary", "trails", "verdict_rows", "word",
+    "learning_rate_figure", "open_", "pairs_on", "plane", "report", "say", "setups", "summary", "trails",
+    "verdict_rows", "word",
 ]  # fmt: skip

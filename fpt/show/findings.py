@@ -17,7 +17,7 @@ from fpt.errors import check_known
 from fpt.papers import claim, findings, paper_of, table
 from fpt.papers.schema import KINDS, Claim, Rule
 from fpt.results.estimate import TIMES, Estimate
-from fpt.show.html import Page, Table, rendered
+from fpt.show.html import STEPS_MATTER, Page, Table, rendered
 from fpt.show.said import Word
 from fpt.sweeps.ledger import workspace
 from fpt.sweeps.words import model_name, task_name
@@ -27,7 +27,6 @@ Row = Mapping[Any, Any]  # of the table of verdicts
 OVER_PAIRS = {"": "", "all": "On every pair.", "most": "On most pairs.", "some": "On one pair at least."}
 MADE_FOR = "made for it"  # planned, exploratory, or changed after results
 MARKS = {HOLDS: "yes", HOLDS_NOT: "no"}
-STEPS_MATTER = "depends on steps"  # of a word that other studies of its pair do not give, after other steps
 
 
 def verdict_rows() -> pd.DataFrame:
@@ -55,6 +54,13 @@ def verdicts_by_id(rows: pd.DataFrame) -> dict[str, Word]:
 def _of_finding(name: str, rows: pd.DataFrame) -> pd.DataFrame:
     """The contrasts of a finding itself, without those of its claims."""
     return rows[(rows["claim"] == "") & (rows["finding"] == name) & (rows["pair"] != "")]
+
+
+def pairs_on(name: str, side: str) -> list[str]:
+    """The counted pairs whose word on a claim or a finding is this one: for, against, open. In alphabetical order."""
+    rows = verdict_rows()
+    asked = (rows["claim"] == name) | ((rows["claim"] == "") & (rows["finding"] == name))
+    return sorted(rows.loc[asked & (rows["role"] == SPEAKS) & (rows["pair_word"] == side), "pair"].unique())
 
 
 def row_name(row: Row) -> str:

@@ -34,8 +34,9 @@ ABBREVIATIONS = {models.ARMS[name].letters: models.ARMS[name].label for name in 
     "TOST": "two one-sided tests",
     "ViT": "vision transformer",
 }
+STEPS_MATTER = "depends on steps"
 BADGES = {  # remarks on a word that are seen at a glance, and what they mean
-    "depends on steps": "another study of the same pair, after other steps, has another word",
+    STEPS_MATTER: "another study of the same pair, after other steps, has another word",
 }
 BADGED = re.compile("|".join(BADGES))
 ABBREVIATED = re.compile(rf"\b({'|'.join(ABBREVIATIONS)})\b")

@@ -155,7 +155,10 @@ def opening(caption: str) -> Page:
     texts = texts_arms()
     if PROBE in texts:
         texts[PROBE] = beside(texts[PROBE], texts[FULL])
-    shown = {"MNIST, MiniLM, 2 layers": digits_panel().arms, f"BANKING77, MiniLM, {_labels(texts[FULL])}": texts}
+    shown = {
+        ("MNIST", "MiniLM, 2 layers"): digits_panel().arms,
+        ("BANKING77", f"MiniLM, {_labels(texts[FULL])}"): texts,
+    }
     found = {name: {arm.letters: arm for arm in arms.values()} for name, arms in shown.items()}
     looks = {arm.letters: LOOKS[name] for arms in shown.values() for name, arm in arms.items() if name in LOOKS}
     return picture(found, CaptionedFigure(opening_figure(), caption), looks)

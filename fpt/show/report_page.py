@@ -63,7 +63,7 @@ def report(study: StudyCells) -> str:
     parts += ["<h2>Accuracy over the learning rate</h2>", *_rates(study)]
     parts += ["<h2>Tuned</h2>", *_tuned(found)] if found else []
     for of, cells in found.items():
-        parts += [f"<h2>Learning rate and budget: {escape(of)}</h2>", *_plane(*_first_two(cells))]
+        parts += [f"<h2>Learning rate and budget: {escape(', '.join(of))}</h2>", *_plane(*_first_two(cells))]
     parts += ["<h2>Claims that this study tests</h2>", *_verdicts(study)]
     parts += ["<h2>Where this comes from</h2>", record_table(study.folder, study.origin)]
     parts.append(paragraph(f"Written by fpt report, version {fpt.__version__}."))
@@ -107,7 +107,7 @@ def pairs_table(found: Setups) -> pd.DataFrame:
             if not crossing.tests:
                 continue
             budget, test = list(crossing.tests.items())[-1]
-            row = {"setup": name, "arms": f"{one} - {other}", "steps": f"{budget:,}", "seeds": test.n}
+            row = {"setup": ", ".join(name), "arms": f"{one} - {other}", "steps": f"{budget:,}", "seeds": test.n}
             row |= dict(zip(("difference", "95% interval"), test.in_points.texts(signed=True), strict=True))
             rows.append(row | {"sign": crossing.signs[budget] if test.by_seed else ""})
     return pd.DataFrame(rows)

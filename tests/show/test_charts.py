@@ -144,7 +144,7 @@ def test_what_is_to_beat_is_counted_on_the_variant_that_was_run(tmp_path, monkey
     lines = by_rate("lists", ["FP", "UP"], SEEN).figure.axes[0].lines
     assert [line.get_ydata()[0] for line in lines if line.get_label() == "trivial baseline"] == [released]
     (cells,) = setups([StudyCells(tmp_path / "runs/lists", "published")]).values()
-    assert f'"floor": {released:.2f}' in explorer({"lists": cells})._repr_html_()
+    assert f'"floor": {released:.2f}' in explorer({("lists", ""): cells})._repr_html_()
 
 
 def test_every_pair_has_both_arms():

@@ -10,16 +10,16 @@ from bs4 import BeautifulSoup
 
 from fpt.claims.planes import crossing_of, plane_table, plane_tests
 from fpt.results import StudyCells
+from fpt.results.arm import Arm
 from fpt.results.baselines import LINEAR, known_scores
-from fpt.results.cells import TableCell
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show import explorer, setups
-from fpt.show.explore import HOLDS_ZERO, SURE, UNCORRECTED
+from fpt.show.explore import HOLDS_ZERO, SURE, UNCORRECTED, Setups
 
 
 @pytest.fixture(scope="module")
-def arms(study: Path) -> dict[str, TableCell]:
+def arms(study: Path) -> dict[str, Arm]:
     (found,) = setups([StudyCells(study)]).values()
     return found
 
@@ -46,7 +46,7 @@ def test_there_is_a_setup_with_its_arms_pairs_rates_and_budgets(setup: dict[str,
     assert setup["budgets"] == sorted(setup["budgets"])
 
 
-def test_points_are_means_with_their_intervals(setup: dict[str, Any], arms: dict[str, TableCell]) -> None:
+def test_points_are_means_with_their_intervals(setup: dict[str, Any], arms: dict[str, Arm]) -> None:
     points_of = setup["arms"]["UP"]["points"]
     assert len(points_of) == len(arms["UP"].budgets)
     for budget, rate in ((12, 1e-4), (400, 1e-3)):
@@ -61,7 +61,7 @@ def test_a_linear_classifier_is_to_beat(setup: dict[str, Any]) -> None:
 
 
 def test_the_plane_and_the_tuned_differences_are_those_of_the_tables(
-    setup: dict[str, Any], arms: dict[str, TableCell]
+    setup: dict[str, Any], arms: dict[str, Arm]
 ) -> None:
     looks = set()
     for pair in setup["pairs"]:
@@ -102,22 +102,22 @@ LONGER = f"""{PLAIN}
 """
 
 
-def made(folder: Path, text: str, name: str = "mine") -> dict[str, dict[str, TableCell]]:
+def made(folder: Path, text: str, name: str = "mine") -> Setups:
     return setups([StudyCells(synthetic.finish(synthetic.workspace(folder, name, text)))])
 
 
 def test_random_weights_of_matched_scale_stand_for_the_arm_whatever_is_written_first(tmp_path: Path) -> None:
     (cells,) = made(tmp_path, FIXED_FIRST).values()
-    inits = {name: cell.spec.random_init for name, cell in cells.items() if cell.spec}
+    inits = {name: cell.spec.random_init for name, cell in cells.items()}
     assert inits == {"FP": "matched", "FR": "matched"}
 
 
 def test_what_is_not_the_same_task_is_another_setup(tmp_path: Path) -> None:
     found = made(tmp_path, CROSSED)
-    assert list(found) == ["Bit XOR, length 5 (mine)", "Bit XOR, length 16 (mine)"]
+    assert list(found) == [("Bit XOR", f"tiny-lm, length {length} (mine)") for length in (5, 16)]
     for length, cells in zip((5, 16), found.values(), strict=True):
         assert list(cells) == ["UP", "FP"]
-        assert {cell.spec.task_options["length"] for cell in cells.values() if cell.spec} == {length}
+        assert {cell.spec.task_options["length"] for cell in cells.values()} == {length}
     shown = json.loads(BeautifulSoup(explorer(found)._repr_html_(), "html.parser").select_one("script").string)  # type: ignore
     assert {(each["task"], each["model"]) for each in shown} == {
         ("Bit XOR", "tiny-lm, length 5 (mine)"), ("Bit XOR", "tiny-lm, length 16 (mine)"),
@@ -130,8 +130,8 @@ def test_own_data_in_the_place_of_a_papers_task_have_no_baseline(
     monkeypatch.chdir(tmp_path)
     Path("mine.npz").write_bytes(b"data")
     found = made(tmp_path, synthetic.STUDY.replace("digits", "'npz:mine.npz'"))
-    assert list(found) == ["npz:mine.npz (mine)"]
-    html = explorer({f"{name} </script>": cells for name, cells in found.items()})._repr_html_()
+    assert list(found) == [("npz:mine.npz", "tiny-lm (mine)")]
+    html = explorer({(task, f"{model} </script>"): cells for (task, model), cells in found.items()})._repr_html_()
     assert html.count("</script>") == 1  # nothing in the data ends its element
     (shown,) = json.loads(BeautifulSoup(html, "html.parser").select_one("script").string)  # type: ignore
     assert (shown["floor"], list(shown["arms"])) == (None, ["UP", "UR", "FP", "FR"])
@@ -141,14 +141,14 @@ def test_own_data_in_the_place_of_a_papers_task_have_no_baseline(
 def test_what_was_not_trained_alike_is_not_compared(tmp_path: Path) -> None:
     found = made(tmp_path, LONGER)
     assert {name: list(cells) for name, cells in found.items()} == {
-        "Digits, steps 100 (mine)": ["UP", "FP"], "Digits, steps 400 (mine)": ["UP", "FP"],
+        ("Digits", "tiny-lm, steps 100 (mine)"): ["UP", "FP"], ("Digits", "tiny-lm, steps 400 (mine)"): ["UP", "FP"],
     }  # fmt: skip
     for steps, cells in zip((100, 400), found.values(), strict=True):
-        assert {cell.spec.steps for cell in cells.values() if cell.spec} == {steps}
+        assert {cell.spec.steps for cell in cells.values()} == {steps}
 
 
 def test_the_study_that_is_asked_for_is_shown_first(tmp_path: Path) -> None:
-    found = made(tmp_path, LONGER) | made(tmp_path, PLAIN + FEW, "other")
+    found = {**made(tmp_path, LONGER), **made(tmp_path, PLAIN + FEW, "other")}
     for first, expected in {"": ["mine", "mine", "other"], "other": ["other", "mine", "mine"]}.items():
         html = BeautifulSoup(explorer(found, first)._repr_html_(), "html.parser")
         assert [each["study"] for each in json.loads(html.select_one("script").string)] == expected  # type: ignore
