@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Hashable, Mapping
-from html import escape
 from itertools import cycle
 from textwrap import wrap
 from typing import Any
@@ -13,8 +12,7 @@ import pandas as pd
 import fpt
 from fpt.results.compare import COMMON, Compared, difference_text, pair_text, score_text
 from fpt.show import plot
-from fpt.show.html import CaptionedFigure, Displayable, Page, Table, paragraph
-from fpt.show.report_page import document
+from fpt.show.html import CaptionedFigure, Displayable, Page, Table, document, heading, paragraph
 
 MOST_PANELS = 12  # of a figure; a table has all groups
 MOST_DOTS = 3000  # of a panel: a page with more is slow
@@ -28,20 +26,19 @@ def compared_page(compared: Compared, name: str) -> str:
     """The comparison as one HTML document that needs no other file and no network. `name`: of the table."""
     named = compared.columns
     title = f"{score_text(compared)} by {named.by}"
-    parts: list[Displayable | str] = [f"<h1>{escape(title)}</h1>"]
-    parts += [
+    parts: list[Displayable | str] = [
         paragraph(f"From {name}, {len(compared.runs):,} runs."),
-        "<h2>Runs</h2>",
+        heading("Runs"),
         CaptionedFigure(_curves(compared), CURVES if named.tune else DOTS),
     ]
-    parts += ["<h2>Contrasts</h2>", CaptionedFigure(_forest(compared), BARS), Table(contrasts_table(compared))]
+    parts += [heading("Contrasts"), CaptionedFigure(_forest(compared), BARS), Table(contrasts_table(compared))]
     if len(compared.joined):
-        parts += [f"<h2>Over {escape(', '.join(named.within))}</h2>", Table(compared.joined.drop(columns="within"))]
+        parts += [heading(f"Over {', '.join(named.within)}"), Table(compared.joined.drop(columns="within"))]
     if named.tune:
-        parts += [f"<h2>At one {escape(', '.join(named.tune))}</h2>", *_at_one(compared)]
-        parts += [f"<h2>Each {escape(named.by)}</h2>", Table(arms_table(compared))]
-    parts += ["<h2>To be known</h2>", *map(paragraph, compared.notes)]
-    parts += ["<h2>For an appendix</h2>", *map(paragraph, appendix(compared))]
+        parts += [heading(f"At one {', '.join(named.tune)}"), *_at_one(compared)]
+        parts += [heading(f"Each {named.by}"), Table(arms_table(compared))]
+    parts += [heading("To be known"), *map(paragraph, compared.notes)]
+    parts += [heading("For an appendix"), *map(paragraph, appendix(compared))]
     parts.append(paragraph(f"Written by fpt compare, version {fpt.__version__}."))
     return document(title, Page(parts))
 

@@ -19,7 +19,7 @@ from fpt.results.runs import SPEC, rate_text
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure
 from fpt.sweeps.selection import by_seed, choices
-from fpt.sweeps.words import in_brackets, legend_parts, legends, of_panel, task_name
+from fpt.sweeps.words import in_brackets, legend_parts, legends, model_name, of_panel, task_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -182,7 +182,8 @@ def _fields(row: "pd.Series[Any]") -> dict[str, Any]:
 
 def _panel_name(shown: pd.DataFrame, shared: Sequence[str], differing: Sequence[str]) -> str:
     """The task, and in brackets what all sweeps of a panel share, with the columns in which panels differ."""
-    more = [*shared, *(str(each) for each in shown[list(differing)].iloc[0] if each not in (*shared, "none"))]
+    here = [model_name(str(each)) for each in shown[list(differing)].iloc[0] if each != "none"]
+    more = [*shared, *(each for each in here if each not in shared)]
     return in_brackets(task_name(str(shown["task"].iloc[0])), more)
 
 

@@ -34,12 +34,9 @@ def verdict_rows() -> pd.DataFrame:
     return read(workspace() / "runs")
 
 
-def word(name: str, rows: pd.DataFrame | None = None) -> Word:
-    """The verdict on a claim ("R-03") or a finding ("train-all"), from `verdict_rows` or from `rows` of that kind.
-
-    Raises SpecError for a name that is neither.
-    """
-    found = verdicts_by_id(verdict_rows() if rows is None else rows)
+def word(name: str) -> Word:
+    """The verdict on a claim ("R-03") or a finding ("train-all"). Raises SpecError for a name that is neither."""
+    found = verdicts_by_id(verdict_rows())
     check_known("claim or finding", name, found)
     return found[name]
 

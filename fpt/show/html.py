@@ -1,10 +1,13 @@
-"""Figures and tables as accessible HTML: alt text and captions are computed with the figure, never typed."""
+"""Figures, tables and documents as accessible HTML: alt text and captions are computed with the figure, never typed."""
 
+import base64
+import hashlib
 import html
 import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -221,6 +224,11 @@ def paragraph(text: str) -> Markup:
     return Markup("<p>{}</p>").format(explained(text))
 
 
+def heading(text: str) -> Markup:
+    """The heading of a part of a document."""
+    return Markup("<h2>{}</h2>").format(text)
+
+
 TEMPLATES = Environment(loader=PackageLoader("fpt.show"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
 TEMPLATES.filters["explained"] = explained
 
@@ -228,6 +236,19 @@ TEMPLATES.filters["explained"] = explained
 def rendered(template: str, **values: Any) -> Markup:
     """A file of fpt/show/templates with these values; what is not HTML already (`Markup`) is escaped."""
     return Markup(TEMPLATES.get_template(f"{template}.html").render(values))
+
+
+def document(title: str, body: Page) -> Markup:
+    """A whole HTML document in the style of the book, under its title, with its scripts. It loads nothing, and a
+    browser runs no script in it but these, whatever stands in the names that a person chose."""
+    css, js = _static("report.css", "fpt.css"), _static("sortable.min.js", "fpt.js")
+    sha256 = base64.b64encode(hashlib.sha256(js.encode()).digest()).decode()
+    return rendered("document", title=title, sha256=sha256, css=css, js=js, body=Markup(body._repr_html_()))
+
+
+def _static(*names: str) -> Markup:
+    """Files of fpt/show/static, one after the other."""
+    return Markup("".join(Path(__file__).with_name("static").joinpath(name).read_text("utf-8") for name in names))
 
 
 def _text(value: Any) -> str:

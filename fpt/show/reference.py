@@ -284,9 +284,9 @@ def _beside_the_pages(path: Path) -> str:
     return f"../{path.relative_to(workspace()).as_posix()}"
 
 
-def newest(root: Path | None = None) -> str:
+def newest() -> str:
     """The day of the newest published result, as 26 November 2026; empty where nothing is published."""
-    records = (workspace(root) / "runs").glob(f"*/{PUBLISHED}/*/{RESULT}")
+    records = (workspace() / "runs").glob(f"*/{PUBLISHED}/*/{RESULT}")
     days = [date.fromisoformat(json.loads(each.read_bytes())["finished_utc"][:10]) for each in records]
     return f"{max(days):%-d %B %Y}" if days else ""
 

@@ -11,7 +11,7 @@ from fpt.claims.verdicts import COLUMNS, FLOORED, ROBUSTNESS, SPEAKS
 from fpt.errors import SpecError
 from fpt.papers import claims, findings, printed_ranges
 from fpt.show import cards, word
-from fpt.show.findings import evidence_table, rule_words, verdict_rows
+from fpt.show.findings import evidence_table, pairs_on, rule_words, verdict_rows, verdicts_by_id
 from fpt.show.pages.pretraining import counted, forest, forest_figure
 from fpt.show.said import said
 
@@ -72,10 +72,16 @@ def test_filled_where_planned_hollow_where_not_and_the_printed_range_as_a_band()
 
 
 def test_a_word_goes_into_prose(made: pd.DataFrame) -> None:
-    found = word(ID, made)
+    found = verdicts_by_id(made)[ID]
     assert (str(found), found.word, found.counts) == ("holds here (3 for)", "holds here", "3 for")
     assert said("w", found) == {"w": "holds here (3 for)", "w.word": "holds here", "w.counts": "3 for"}
-    assert word("R-03", made).word == "holds here"
+    assert verdicts_by_id(made)["R-03"].word == "holds here"
+
+
+def test_the_pairs_on_a_side_are_those_that_a_word_counts() -> None:
+    for name in ("train-all", "R-03"):
+        on_sides = ", ".join(f"{len(pairs_on(name, side))} {side}" for side in ("for", "against", "open"))
+        assert on_sides == word(name).counts
 
 
 def test_a_word_that_depends_on_steps_carries_a_badge(made: pd.DataFrame) -> None:
@@ -135,8 +141,8 @@ def test_a_rule_with_two_bounds_names_both() -> None:
     assert [" by 5 to 9 points" in rule_words(rule) for rule in bounded["L-46"]] == [True, True]
 
 
-def test_unknown_names_are_refused(made: pd.DataFrame) -> None:
-    for ask in (lambda: forest("nothing", ""), lambda: word("Z-99", made)):
+def test_unknown_names_are_refused() -> None:
+    for ask in (lambda: forest("nothing", ""), lambda: word("Z-99")):
         with pytest.raises(SpecError, match="unknown"):
             ask()
 

@@ -22,8 +22,8 @@ from fpt.results import StudyCells, every_study, find_study, load_runs
 from fpt.results.mapping import write_mapping
 from fpt.results.stats import paired
 from fpt.show import report, setups, summary
-from fpt.show.html import Page, Table
-from fpt.show.report_page import compared_arms, document, pairs_table
+from fpt.show.html import Page, Table, document
+from fpt.show.report_page import compared_arms, pairs_table
 from fpt.show.tables import yours_beside_ours, yours_table
 from fpt.sweeps import load_study
 

@@ -40,14 +40,14 @@ def lora_ratios(step: int | None = None) -> dict[int, RateRatio]:
     return {width: of_arms(LORA_TEXT, *arms, step=step) for width, arms in LORA_WIDTHS.items()}
 
 
-def valleys(study: str, arms: Sequence[str], caption: str, *, task: str = "") -> CaptionedFigure:
+def valleys(study: str, arms: Sequence[str], caption: str) -> CaptionedFigure:
     """Validation loss of the last step over the learning rate, a line an arm through the means of its seeds.
 
     Dashed: the parabola near the lowest point; a diamond: that point, the best rate. The legend gives the best rate of
-    the first arm over that of each other one, with its 95% interval (`fpt.results.rate_ratio`). Arms and `task` as
+    the first arm over that of each other one, with its 95% interval (`fpt.results.rate_ratio`). Arms as
     `fpt.results.contrast` reads them, with its errors. There are two arms or more.
     """
-    return CaptionedFigure(valleys_figure(cells_of(study, arms, task)), caption)
+    return CaptionedFigure(valleys_figure(cells_of(study, arms)), caption)
 
 
 @plot.drawn
@@ -110,15 +110,13 @@ def _draw(axes: Any, valley: Valley, colour: str) -> None:
     axes.plot([valley.rate], [lowest], color=colour, **look)
 
 
-def rate_ratios(study: str, pairs: Mapping[str, tuple[str, str]], caption: str, *, task: str = "") -> CaptionedFigure:
+def rate_ratios(study: str, pairs: Mapping[str, tuple[str, str]], caption: str) -> CaptionedFigure:
     """How many times the best rate of one arm is that of another, a row a pair, with 95% intervals.
 
     `pairs`: name of a row -> first and second arm, named as `fpt.results.contrast` reads them, with its errors. A line
     stands at ten, a cross at width / (2 alpha). A row whose ratio is open has no dot, and its reason in the alt text.
     """
-    return CaptionedFigure(
-        rate_ratios_figure({name: cells_of(study, arms, task) for name, arms in pairs.items()}), caption
-    )
+    return CaptionedFigure(rate_ratios_figure({name: cells_of(study, arms) for name, arms in pairs.items()}), caption)
 
 
 @plot.drawn

@@ -181,10 +181,11 @@ def test_signs_are_those_of_the_contrasts():
             assert sign == ("0" if each.open else "+" if each.mean > 0 else "-")
 
 
-def test_the_newest_result_has_a_day(tmp_path):
+def test_the_newest_result_has_a_day(tmp_path, monkeypatch):
     assert newest().split()[-1].isdigit()
     workspace(tmp_path, notebooks=False)
-    assert newest(tmp_path) == ""
+    monkeypatch.chdir(tmp_path)
+    assert newest() == ""
 
 
 def test_budgets_at_which_an_arm_leads_are_those_whose_interval_is_above_0() -> None:
