@@ -38,8 +38,8 @@ Numbers = np.ndarray[Any, Any]
 # One scale for all maps, so that a colour means the same on each: even up to a point, logarithmic from there on.
 SCALE = SymLogNorm(linthresh=1, vmin=-MOST_POINTS, vmax=MOST_POINTS)
 TICKS = {"ticks": [-100, -10, -1, 0, 1, 10, 100], "format": lambda value, _: f"{value:g}".replace("-", MINUS)}
-PALE, DARK = "#999999", "#262626"  # on colours, which are the same on white and on black
-AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text are read as well
+PALE, DARK = "#999999", "#010101"  # on colours, which are the same on white and on black pages; #000000 is not
+AS_FAR = 0.18  # the relative luminance of a colour on which dark and white text are read as well
 
 
 def plane(study: str, first: str, second: str, caption: str, *, task: str = "") -> CaptionedFigure:
