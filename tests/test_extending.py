@@ -17,10 +17,11 @@ from fpt import papers
 from fpt.claims.judge import every_question, judged
 from fpt.errors import SpecError
 from fpt.models import ARMS, BACKBONES, POLICIES, TRANSFORMER, Backbone, Treatment
-from fpt.show import named_on_pages, plot
+from fpt.show import plot
+from fpt.show.reference import named_on_pages
 from fpt.sweeps.spec import resolve
 from fpt.sweeps.study import load_study
-from fpt.sweeps.words import labels
+from fpt.sweeps.words import labels, legends
 from fpt.tasks import TASKS, Entry
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import Task
@@ -123,7 +124,7 @@ def test_an_arm_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert trained_groups(model) == {"output", "layer_norm"}
     fields = [{**spec.resolved(), "arm": spec.arm} for spec in study.sweeps]
     look, _ = plot.looks_of(fields)
-    assert (look["color"], look["marker"], plot.words_of(fields)[0]) == ("#123456", "*", "norms, pretrained")
+    assert (look["color"], look["marker"], legends(fields)[0]) == ("#123456", "*", "norms, pretrained")
 
 
 @pytest.mark.parametrize(
@@ -312,7 +313,7 @@ def test_a_paper_with_its_arm_and_study_is_two_files_of_ones_own(own: Path) -> N
     assert second.folder_name.startswith("digits.input+layers_last_1+output-pretrained-")
     assert fpt.models.arm("BF") == fpt.models.arm("bitfit-pretrained")
     fields = [{**spec.resolved(), "arm": spec.arm} for spec in (first, second)]
-    assert (plot.looks_of(fields)[0]["color"], plot.words_of(fields)[0]) == ("#123456", "biases")
+    assert (plot.looks_of(fields)[0]["color"], legends(fields)[0]) == ("#123456", "biases")
     peaks = {first.arm: 0.9, second.arm: 0.6}
 
     def accuracy(spec: Any, rate: float, seed: int) -> float:

@@ -133,15 +133,11 @@
     return { low, high, tick, across, up };
   }
 
-  /** The largest difference of a plane, at least one point: the deepest colour. */
-  function largest(pair) {
-    const cells = Object.values(pair.plane).flatMap(Object.values);
-    return Math.max(1, ...cells.map(([mean]) => Math.abs(mean)));
-  }
-
-  /** The colour of the arm ahead, the deeper the further. */
-  function shade({ setup, pair }, mean, most) {
-    const depth = Math.round((0.08 + 0.42 * Math.abs(mean) / most) * 255);
+  /** The colour of the arm ahead, the deeper the further: on the scale of all maps (SCALE in fpt/show/planes.py). */
+  function shade({ setup, pair }, mean) {
+    const points = Math.abs(mean), even = 10 / 9;  // up to a point; from there on by its logarithm, up to 100
+    const share = (points < 1 ? even * points : even + Math.log10(points)) / (even + 2);
+    const depth = Math.round((0.08 + 0.42 * share) * 255);
     return setup.arms[ahead(pair, mean)].colour + depth.toString(16).padStart(2, "0");
   }
 
@@ -321,12 +317,12 @@
   // --- drawing: the plane, who leads by learning rate and budget
 
   function drawPlane(view, choice) {
-    const { setup, pair } = choice, most = largest(pair);
+    const { setup, pair } = choice;
     const heads = setup.budgets.map((budget) => html("th", { scope: "col" }, budget.toLocaleString("en-US")));
     const body = html("tbody");
     view.cells = [];
     setup.rates.forEach((rate, ratePlace) => {
-      const cells = setup.budgets.map((_, budgetPlace) => planeCell({ ...choice, budgetPlace, ratePlace }, most));
+      const cells = setup.budgets.map((_, budgetPlace) => planeCell({ ...choice, budgetPlace, ratePlace }));
       view.cells.push(...cells);
       const holders = cells.map(({ button }) => button.parentElement);
       body.prepend(html("tr", {}, html("th", { scope: "row" }, rate), ...holders));  // the highest rate on top
@@ -336,13 +332,13 @@
   }
 
   /** The button that chooses these places, in its element of the table. */
-  function planeCell(choice, most) {
+  function planeCell(choice) {
     const { pair, budgetPlace, ratePlace } = choice, budget = budgetOf(choice), rate = rateOf(choice);
     const cell = compared(pair, budget, rate), holder = html("td");
     const button = html("button", { type: "button", tabindex: -1 });
     if (cell) {
       const [mean, text, , look] = cell;
-      holder.style.backgroundColor = shade(choice, mean, most);
+      holder.style.backgroundColor = shade(choice, mean);
       holder.className = look;
       button.textContent = look === SURE ? `${text}*` : text;
       const words = `${button.textContent} points at ${rate} after ${steps(budget)}${LOOK_OF_CELL[look]}`;

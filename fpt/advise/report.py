@@ -15,9 +15,8 @@ from fpt.files import write_atomically
 from fpt.results.estimate import PERCENT, POINTS, Estimate
 from fpt.results.runs import load_runs, rate_text
 from fpt.show.figures import learning_rate_figure
-from fpt.show.html import CaptionedFigure, Displayable, Page, Table, paragraph
-from fpt.show.provenance import record_table
-from fpt.show.report_page import document
+from fpt.show.html import CaptionedFigure, Displayable, Page, Table, document, heading, paragraph
+from fpt.show.tables import record_table
 
 CANDIDATES = "The cheapest first, on fresh seeds: percent with 95% interval. A rate is one that tuning seeds chose."
 PAIRS = "One minus another, in points. The last column: seeds that would find a difference of the tolerance."
@@ -77,14 +76,13 @@ def page(advice: Advice, wanted: Request) -> str:
     """One HTML document that needs no other file: the advice, tables, the rates that were tried, provenance."""
     lines = [*filter(None, [advice.read]), *words.further(advice), *words.warnings(advice)]
     parts: list[Displayable | str] = [
-        f"<h1>{escape(advice.study)}</h1>",
         f"<p><b>{escape(words.recommended(advice))}</b></p>",
         *map(paragraph, lines),
         Table(arms_frame(advice), CANDIDATES),
         Table(pairs_frame(advice), PAIRS),
-        "<h2>Accuracy over the rate</h2>",
+        heading("Accuracy over the rate"),
         CaptionedFigure(learning_rate_figure(load_runs(wanted.pilot, "own")), RATES),
-        "<h2>Where this comes from</h2>",
+        heading("Where this comes from"),
         record_table(wanted.study),
     ]
     return document(advice.study, Page(parts))

@@ -290,7 +290,7 @@ def report(
     from fpt.advise.work import ASKED
     from fpt.results import StudyCells
     from fpt.results.runs import Origin, has_own
-    from fpt.show import report as page_of
+    from fpt.show.report_page import report as page_of
 
     wanted = output and output.absolute()  # of the folder in which the command was given
     with opened(study, root) as opened_study:

@@ -280,8 +280,3 @@ def two_digits(value: float, more: int = 0) -> str:
     """The first two digits of a number, or some `more`, with a true minus and no power of ten: 0.5, 2.4, 1,000."""
     text = f"{float(f'{abs(value):.{2 + more}g}'):,.10g}"
     return MINUS + text if value < 0 else text
-
-
-def percent(share: float) -> str:
-    """A share in percent with one digit; "-" for nan."""
-    return "-" if math.isnan(share) else rounded(100 * share, 1)

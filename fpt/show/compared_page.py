@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from html import escape
 from itertools import cycle
 from textwrap import wrap
 from typing import Any
@@ -23,8 +22,7 @@ from fpt.results.compare import (
 )
 from fpt.results.table import MOST_LEFT_OUT
 from fpt.show import plot
-from fpt.show.html import CaptionedFigure, Displayable, Page, Table, paragraph
-from fpt.show.report_page import document
+from fpt.show.html import CaptionedFigure, Displayable, Page, Table, document, heading, paragraph
 
 MOST_PANELS = 12  # of a figure; a table has all groups
 MOST_DOTS = 3000  # of a panel: a page with more is slow
@@ -38,20 +36,19 @@ def compared_page(compared: Compared, name: str) -> str:
     """The comparison as one HTML document that needs no other file and no network. `name`: of the table."""
     named = compared.columns
     title = f"{score_text(compared)} by {named.by}"
-    parts: list[Displayable | str] = [f"<h1>{escape(title)}</h1>"]
-    parts += [
+    parts: list[Displayable | str] = [
         paragraph(f"From {name}, {len(compared.runs):,} runs."),
-        "<h2>Runs</h2>",
+        heading("Runs"),
         CaptionedFigure(_curves(compared), CURVES if named.tune else DOTS),
     ]
-    parts += ["<h2>Contrasts</h2>", CaptionedFigure(_forest(compared), BARS), Table(contrasts_table(compared))]
+    parts += [heading("Contrasts"), CaptionedFigure(_forest(compared), BARS), Table(contrasts_table(compared))]
     if len(compared.joined):
-        parts += [f"<h2>Over {escape(', '.join(named.within))}</h2>", Table(compared.joined.drop(columns="within"))]
+        parts += [heading(f"Over {', '.join(named.within)}"), Table(compared.joined.drop(columns="within"))]
     if named.tune:
-        parts += [f"<h2>At one {escape(', '.join(named.tune))}</h2>", *_at_one(compared)]
-        parts += [f"<h2>Each {escape(named.by)}</h2>", Table(arms_table(compared))]
-    parts += ["<h2>To be known</h2>", *map(paragraph, compared.notes)]
-    parts += ["<h2>For an appendix</h2>", *map(paragraph, appendix(compared))]
+        parts += [heading(f"At one {', '.join(named.tune)}"), *_at_one(compared)]
+        parts += [heading(f"Each {named.by}"), Table(arms_table(compared))]
+    parts += [heading("To be known"), *map(paragraph, compared.notes)]
+    parts += [heading("For an appendix"), *map(paragraph, appendix(compared))]
     parts.append(paragraph(f"Written by fpt compare, version {fpt.__version__}."))
     return document(title, Page(parts))
 
@@ -218,12 +215,12 @@ def _forest(compared: Compared) -> plot.Plot:
     height, width = (0.48, 1.4) if any("\n" in name for name in names) else (0.32, 1)
     figure, (axes,) = plot.panels_of(1, 0.5 + height * len(rows), "x", width * plot.PANEL_WIDTH)
     axes.locator_params(axis="x", nbins=4)
-    lengths = plot.bar(rows["mean"], rows["low"], rows["high"])
+    lengths = np.ravel([rows["mean"] - rows["low"], rows["high"] - rows["mean"]])
     reach = float(lengths[np.isfinite(lengths)].max(initial=0)) or 1.0  # an interval without an end goes so far
     for y, row in enumerate(rows.to_dict("records")):
-        hollow: dict[str, Any] = {"markerfacecolor": "none"} if row["at"] == COMMON else {}
-        around = plot.bar(row["mean"], row["low"], row["high"], reach)
-        axes.errorbar(row["mean"], y, xerr=around, color=plot.INK, marker="D", markersize=5, linewidth=1.6, **hollow)
+        look: dict[str, Any] = {"color": plot.INK, "marker": "D", "markersize": 5, "linewidth": 1.6, "most": reach}
+        look |= {"markerfacecolor": "none"} if row["at"] == COMMON else {}
+        plot.intervals(axes, y, row["mean"], row["low"], row["high"], across=True, **look)
     axes.axvline(0, color=plot.GREY, linewidth=1)
     axes.set_yticks(range(len(rows)), names)
     axes.set(xlabel=_label(f"difference of {compared.columns.score}"), ylim=(len(rows) - 0.5, -0.5))

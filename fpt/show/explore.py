@@ -17,13 +17,13 @@ from fpt.results.estimate import Estimate
 from fpt.results.runs import SETUP, rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show.html import CaptionedFigure, Page, paragraph
-from fpt.show.names import model, title
 from fpt.sweeps.spec import SweepSpec
-from fpt.sweeps.words import SHORT, arm_of, words
+from fpt.sweeps.words import SHORT, arm_of, model_name, task_name, with_options, words
 from fpt.tasks import entry
 
 Looks = Mapping[str, Treatment]  # arm (FP, ...) -> what it is called and drawn as, where that is not its own
-Setups = Mapping[str, Mapping[str, Arm]]  # model, task and study in words -> arm (FP, ...) -> its cell
+Setup = tuple[str, str]  # in words: the task; and the model, with what else tells it apart, and the study
+Setups = Mapping[Setup, Mapping[str, Arm]]  # setup -> arm (FP, ...) -> its results
 SURE, HOLDS_ZERO = "sure", "open"  # after Holm's correction over the plane; the 95% interval holds 0
 UNCORRECTED = "1"  # sure for this budget, but not for all budgets together
 ORDER = ("UP", "UR", "FP", "FR")  # of two arms the earlier comes first: full minus frozen, pretrained minus random
@@ -31,17 +31,17 @@ START = ("UP", "FP")  # the pair that is shown first
 WITHOUT = "Moving the rate needs a script, and scripts are off."
 
 
-def setups(studies: Iterable[StudyCells], every: bool = False) -> dict[str, dict[str, Arm]]:
+def setups(studies: Iterable[StudyCells], every: bool = False) -> dict[Setup, dict[str, Arm]]:
     """Every model on every task of these studies that has results of two arms or more: of each of the four arms of
     Rothermel et al. its first sweep, one of matched scale before others; with `every` each sweep, by its name.
 
     Arms are together where all that must be equal to compare them is. A name says so much of it that the setups of a
     study are distinct.
     """
-    found: dict[str, dict[str, Arm]] = {}
+    found: dict[Setup, dict[str, Arm]] = {}
     for study in studies:
         several = {words: cells for words, cells in _grouped(study, every).items() if len(cells) > 1}
-        found |= {f"{name} ({study.name})": several[words] for words, name in _setup_names(several).items()}
+        found |= {(task, f"{model} ({study.name})"): several[words] for words, (task, model) in _named(several).items()}
     return found
 
 
@@ -64,29 +64,27 @@ def _place(arm: Arm) -> tuple[int, bool]:
     return ORDER.index(letters) if letters else len(ORDER), arm.fields["random_init"] != "matched"
 
 
-def _setup_names(setups: Collection[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
-    """A name for each setup of a study: its first word, and those that not all with this first word share."""
+def _named(setups: Collection[tuple[str, ...]]) -> dict[tuple[str, ...], Setup]:
+    """A name for each setup of a study: task and model, and the words that not all of this task and model share."""
     names = {}
-    for first, *more in setups:
-        shared = set.intersection(*(set(words) for words in setups if words[0] == first))
-        names[first, *more] = ", ".join([first, *(word for word in more if word not in shared)])
+    for task, model, *more in setups:
+        shared = set.intersection(*(set(words) for words in setups if words[:2] == (task, model)))
+        names[task, model, *more] = task, ", ".join([model, *(word for word in more if word not in shared)])
     return names
 
 
 def _setup_words(spec: SweepSpec, told: Mapping[str, str]) -> tuple[str, ...]:
-    """Task and model with what tells sweeps apart, and all that must be equal to be compared, options and fields.
+    """Task, model with what tells sweeps apart, and all that must be equal to be compared, options and fields.
 
     What the name of the arm says is `told`, and not said again.
     """
-    # a model is named with its options, of which a name may say some
-    again = {"task", "arm", *told} - ({"backbone"} if spec.backbone_options else set())
-    again |= {"random_init"} if spec.random_init == "fixed" else set()
-    said = (word for field, word in words(spec).items() if field not in again)
-    details = (word.replace(spec.backbone, model(spec.backbone), 1) for word in said)
-    name = ", ".join([title(spec.task), *details])
+    again = {"task", "arm", "backbone", *told} | ({"random_init"} if spec.random_init == "fixed" else set())
+    details = [word for field, word in words(spec).items() if field not in again]
+    model = ", ".join([with_options(model_name(spec.backbone), spec.backbone_options), *details])
     fields = {name: getattr(spec, name) for name in SETUP}
     values = [*(entry(spec.task).options | fields.pop("task_options")).items(), *fields.items()]
-    return name, *(f"{field.replace('_', ' ')} {'all' if value is None else value}" for field, value in values)
+    more = (f"{field.replace('_', ' ')} {'all' if value is None else value}" for field, value in values)
+    return task_name(spec.task), model, *more
 
 
 def explorer(found: Setups, first: str = "") -> Page:
@@ -107,29 +105,27 @@ def explorer(found: Setups, first: str = "") -> Page:
 def picture(found: Setups, still: CaptionedFigure, looks: Looks) -> Page:
     """A small explorer for each setup, beside each other: a chart and its sliders. Where scripts are off, and on paper,
     a figure that stands still is in their place. A pair of arms is in the order of its setup."""
-    small = (f'<div class="fpt-explorer small">{_data({name: cells}, looks)}</div>' for name, cells in found.items())
+    small = (f'<div class="fpt-explorer small">{_data({setup: cells}, looks)}</div>' for setup, cells in found.items())
     return Page(['<div class="fpt-picture">', *small, still, "</div>"])
 
 
 def _data(found: Setups, looks: Looks) -> str:
     """The setups for the script, escaped, so that nothing in it ends the element."""
-    shown = [_setup(name, cells, looks) for name, cells in found.items()]
+    shown = [_setup(*setup, cells, looks) for setup, cells in found.items()]
     data = json.dumps(shown, allow_nan=False).replace("<", "\\u003c")
     return f'<script type="application/json">{data}</script>'
 
 
-def _setup(name: str, cells: Mapping[str, Arm], looks: Looks) -> dict[str, Any]:
+def _setup(task: str, model: str, cells: Mapping[str, Arm], looks: Looks) -> dict[str, Any]:
     """One model on one task in one study, by arm and by pair of arms."""
     arms = dict(cells)
     first = next(iter(arms.values()))
-    task, backbone = title(first.task), model(first.fields["backbone"])
-    rest = name.removeprefix(task)
     rates = sorted({rate for cell in arms.values() for rate in cell.rates})
     return {
         "study": first.study,  # with the name of the task, what an address calls it by
         "name": first.task,
         "task": task,
-        "model": (rest if backbone in rest else backbone + rest).removeprefix(", "),
+        "model": model,
         "about": f"Study {first.study}, {first.origin} results, {first.seeds} seeds. Bands: 95% intervals.",
         "floor": _number(floor(first.task, first.variant)),  # null: own data, of which no baseline is known
         "linear": _number(linear.share) if (linear := _linear(first)) else None,  # a linear classifier's accuracy

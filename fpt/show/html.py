@@ -1,17 +1,23 @@
-"""Figures and tables as accessible HTML: alt text and captions are computed with the figure, never typed."""
+"""Figures, tables and documents as accessible HTML: alt text and captions are computed with the figure, never typed."""
 
+import base64
+import hashlib
 import html
 import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
 import pandas as pd
 from itables import JavascriptFunction, to_html_datatable
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
 
-from fpt.show.plot import NAMES, Plot
+from fpt import models
+from fpt.show.plot import Plot
 from fpt.show.svg import inline
 
 SHORTEST = 16  # characters that a cell keeps on one line
@@ -20,7 +26,7 @@ ROWS = 8  # that a searchable table shows at once
 CARDS = 5  # columns; a searchable table of so many is set as cards on a phone (fpt.css)
 FEW = 3  # commits or studies that are named
 PLURAL = {"study": "studies", "commit": "commits"}
-ABBREVIATIONS = NAMES | {
+ABBREVIATIONS = {models.ARMS[name].letters: models.ARMS[name].label for name in models.FOUR} | {
     "FLOP": "floating-point operations",
     "FPT": "frozen pretrained transformer",
     "LRA": "Long Range Arena",
@@ -31,8 +37,9 @@ ABBREVIATIONS = NAMES | {
     "TOST": "two one-sided tests",
     "ViT": "vision transformer",
 }
+STEPS_MATTER = "depends on steps"
 BADGES = {  # remarks on a word that are seen at a glance, and what they mean
-    "depends on steps": "another study of the same pair, after other steps, has another word",
+    STEPS_MATTER: "another study of the same pair, after other steps, has another word",
 }
 BADGED = re.compile("|".join(BADGES))
 ABBREVIATED = re.compile(rf"\b({'|'.join(ABBREVIATIONS)})\b")
@@ -51,36 +58,26 @@ class CaptionedFigure:
     """A figure with a caption that says what to see, where it comes from, and its data to download; notebooks show it
     by returning it.
 
-    The figure's label is its alt text; ValueError if it has none.
+    The figure's label is its alt text. Where it is wider than a phone it is drawn once more for a phone.
     """
 
     figure: Plot
     caption: str
 
     def _repr_html_(self) -> str:
-        alt = html.escape(str(self.figure.get_label()))
+        alt = str(self.figure.get_label())
         assert alt, "a figure needs alt text: Plot.describe(...)"
-        image = f'<div class="fpt-scroll" role="img" aria-label="{alt}">{self._drawn()}</div>'
-        caption = f"{explained(self.caption)}<small>{source(self.figure)}</small>"
-        return f'<figure class="fpt">{image}<figcaption>{caption}</figcaption></figure>'
-
-    def _drawn(self) -> str:
-        """The figure, and where it is wider than a phone once more for a phone: that drawing is hidden without the
-        style of a page (fpt.css), which shows one of both."""
-        if not self.figure.narrow:
-            return f'<div class="fpt-panels">{inline(self.figure, self.caption)}</div>'
-        wide = inline(self.figure, self.caption)
-        with self.figure.on_a_phone() as figure:
-            narrow = inline(figure, f"{self.caption} narrow")
-        return (
-            f'<div class="fpt-panels fpt-wide">{wide}</div>'
-            f'<div class="fpt-panels fpt-narrow" style="display: none">{narrow}</div>'
-        )
+        wide, narrow = inline(self.figure, self.caption), ""
+        if self.figure.narrow:
+            with self.figure.on_a_phone() as figure:
+                narrow = inline(figure, f"{self.caption} narrow")
+        drawn = {"wide": Markup(wide), "narrow": Markup(narrow)}
+        return rendered("figure", alt=alt, **drawn, caption=explained(self.caption), source=source(self.figure))
 
 
-def source(figure: Plot) -> str:
+def source(figure: Plot) -> Markup:
     """What drew a figure, from how many runs of which studies, trained by which commit of the code; and its data."""
-    name, parts = figure.function, [f"<code>{html.escape(figure.function)}</code>"]
+    name, parts = figure.function, list[str]([Markup("<code>{}</code>").format(figure.function)])
     if figure.runs is not None and len(figure.runs):
         studies, commits = (_named(figure.runs, column) for column in ("study", "commit"))
         parts.append(f"{len(figure.runs):,} runs{studies and f' of {studies}'}")
@@ -88,8 +85,9 @@ def source(figure: Plot) -> str:
         name += f"-{figure.runs['study'].iloc[0]}" if studies else ""
     if figure.data is not None:
         csv = quote(figure.data.to_csv(index=False, float_format="%.6g"))
-        parts.append(f'<a download="{html.escape(name)}.csv" href="data:text/csv;charset=utf-8,{csv}">data (CSV)</a>')
-    return " · ".join(filter(None, parts))
+        link = Markup('<a download="{}.csv" href="data:text/csv;charset=utf-8,{}">data (CSV)</a>')
+        parts.append(link.format(name, csv))
+    return Markup(" · ").join(filter(None, parts))
 
 
 def _seeds(runs: pd.DataFrame) -> str:
@@ -103,7 +101,7 @@ def _seeds(runs: pd.DataFrame) -> str:
 def _named(runs: pd.DataFrame, column: str) -> str:
     """The values of a column, or how many they are; nothing where there is no such column."""
     names = [str(name) for name in runs[column].unique() if name] if column in runs else []
-    return html.escape(", ".join(names) if len(names) <= FEW else f"{len(names)} {PLURAL[column]}")
+    return ", ".join(names) if len(names) <= FEW else f"{len(names)} {PLURAL[column]}"
 
 
 @dataclass
@@ -127,32 +125,33 @@ class Table:
 
     def _repr_html_(self) -> str:
         columns = [self._column(str(name), values) for name, values in self.frame.items()]
-        heads = "".join(f'<th scope="col">{explained(str(name))}</th>' for name in self.frame.columns)
-        rows = "".join(f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns, strict=True))
-        kind = "dataframe wide" if len(columns) >= WIDE else "dataframe"
-        table = f'<table class="{kind}"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
-        caption = f"<figcaption>{explained(self.caption)}</figcaption>" if self.caption else ""
-        return f'<figure class="fpt">{caption}<div class="fpt-scroll">{table}</div></figure>'
+        heads, rows = [explained(str(name)) for name in self.frame], zip(*columns, strict=True)
+        wide = len(columns) >= WIDE
+        return rendered("table", caption=explained(self.caption), heads=heads, rows=rows, wide=wide)
 
-    def _column(self, name: str, values: "pd.Series[Any]") -> list[str]:
-        """The cells of a column; with the number by which each is sorted, where it is a column of numbers."""
+    def _column(self, name: str, values: "pd.Series[Any]") -> list[tuple[Markup, str | None, bool]]:
+        """Of each cell its HTML, the number by which it is sorted in a column of numbers, and whether it is short."""
         texts = [_text(value) for value in values]
-        numbers = [NUMBER.match(text) for text in texts]
-        cells = [self._cell(name, text) for text in texts]
+        cells = [explained(text) for text in texts]
         if name == self.frame.columns[0] and self.links:
-            linked = zip(self.links, cells, strict=True)
-            cells = [f'<a href="{html.escape(to)}">{cell}</a>' if to else cell for to, cell in linked]
-        if 2 * sum(map(bool, numbers)) < sum(map(bool, texts)):
-            return [f"<td>{cell}</td>" for cell in cells]
-        keys = [each[1].replace(",", "").replace("\N{MINUS SIGN}", "-") if each else "" for each in numbers]
-        return [f'<td data-sort="{key}">{cell}</td>' for key, cell in zip(keys, cells, strict=True)]
+            cells = _linked(cells, self.links)
+        if name == "verdict":
+            cells = [Markup("<strong>{}</strong>").format(cell) for cell in cells]
+        return list(zip(cells, _sort_keys(texts), (len(text) <= SHORTEST for text in texts), strict=True))
 
-    def _cell(self, column: str, value: str) -> str:
-        text = explained(value).replace(" ± ", "&nbsp;±&nbsp;")  # a number stays with its error
-        if column == "verdict" and text:
-            text = f"<strong>{text}</strong>"
-        # In an element of its own: a script that sorts takes the title of a leading <abbr> for all of the text.
-        return f'<span class="short">{text}</span>' if len(value) <= SHORTEST else f"<span>{text}</span>"
+
+def _sort_keys(texts: Sequence[str]) -> list[str | None]:
+    """The number with which each text begins, if most begin with one; else nothing for any."""
+    numbers = [NUMBER.match(text) for text in texts]
+    if 2 * sum(map(bool, numbers)) < sum(map(bool, texts)):
+        return [None] * len(texts)
+    return [each[1].replace(",", "").replace("\N{MINUS SIGN}", "-") if each else "" for each in numbers]
+
+
+def _linked(cells: Iterable[Markup], links: Sequence[str]) -> list[Markup]:
+    """Each cell as a link to its address, where it has one."""
+    link = Markup('<a href="{}">{}</a>')
+    return [link.format(to, cell) if to else cell for to, cell in zip(links, cells, strict=True)]
 
 
 @dataclass
@@ -167,10 +166,8 @@ class Searchable:
     def _repr_html_(self) -> str:
         cells = self.frame.map(lambda value: explained(_text(value)))
         if self.links:
-            linked = zip(self.links, cells.iloc[:, 0], strict=True)
-            cells = cells.assign(
-                **{cells.columns[0]: [f'<a href="{html.escape(to)}">{cell}</a>' for to, cell in linked]}
-            )
+            first = [explained(_text(value)) for value in self.frame.iloc[:, 0]]
+            cells[cells.columns[0]] = _linked(first, self.links)
         cards = " cards" if len(cells.columns) >= CARDS else ""
         table = to_html_datatable(
             cells, connected=False, allow_html=True, showIndex=False, autoWidth=False, pageLength=ROWS,
@@ -198,8 +195,8 @@ class Folded:
     inside: Displayable
 
     def _repr_html_(self) -> str:
-        inside = self.inside._repr_html_()
-        return f'<details class="fpt"><summary>{html.escape(self.summary)}</summary>{inside}</details>'
+        inside = Markup(self.inside._repr_html_())
+        return Markup('<details class="fpt"><summary>{}</summary>{}</details>').format(self.summary, inside)
 
 
 @dataclass
@@ -212,16 +209,46 @@ class Page:
         return "".join(part if isinstance(part, str) else part._repr_html_() for part in self.parts)
 
 
-def explained(text: str) -> str:
-    """Text as HTML in which abbreviations and badges explain themselves and rates stay on one line."""
+def explained(text: str) -> Markup:
+    """Text as HTML in which abbreviations and badges explain themselves and rates stay on one line; what is HTML
+    already stays as it is."""
+    if isinstance(text, Markup):
+        return text
     whole = RATE.sub(r'<span class="rate">\g<0></span>', html.escape(text))
     whole = BADGED.sub(lambda found: f'<abbr class="fpt-badge" title="{BADGES[found[0]]}">{found[0]}</abbr>', whole)
-    return ABBREVIATED.sub(lambda found: f'<abbr title="{ABBREVIATIONS[found[1]]}">{found[1]}</abbr>', whole)
+    return Markup(ABBREVIATED.sub(lambda found: f'<abbr title="{ABBREVIATIONS[found[1]]}">{found[1]}</abbr>', whole))
 
 
-def paragraph(text: str) -> str:
+def paragraph(text: str) -> Markup:
     """Text as an HTML paragraph."""
-    return f"<p>{explained(text)}</p>"
+    return Markup("<p>{}</p>").format(explained(text))
+
+
+def heading(text: str) -> Markup:
+    """The heading of a part of a document."""
+    return Markup("<h2>{}</h2>").format(text)
+
+
+TEMPLATES = Environment(loader=PackageLoader("fpt.show"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+TEMPLATES.filters["explained"] = explained
+
+
+def rendered(template: str, **values: Any) -> Markup:
+    """A file of fpt/show/templates with these values; what is not HTML already (`Markup`) is escaped."""
+    return Markup(TEMPLATES.get_template(f"{template}.html").render(values))
+
+
+def document(title: str, body: Page) -> Markup:
+    """A whole HTML document in the style of the book, under its title, with its scripts. It loads nothing, and a
+    browser runs no script in it but these, whatever stands in the names that a person chose."""
+    css, js = _static("report.css", "fpt.css"), _static("sortable.min.js", "fpt.js")
+    sha256 = base64.b64encode(hashlib.sha256(js.encode()).digest()).decode()
+    return rendered("document", title=title, sha256=sha256, css=css, js=js, body=Markup(body._repr_html_()))
+
+
+def _static(*names: str) -> Markup:
+    """Files of fpt/show/static, one after the other."""
+    return Markup("".join(Path(__file__).with_name("static").joinpath(name).read_text("utf-8") for name in names))
 
 
 def _text(value: Any) -> str:

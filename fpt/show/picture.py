@@ -16,7 +16,6 @@ import matplotlib as mpl
 import pandas as pd
 
 from fpt import models
-from fpt.errors import SpecError
 from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import LINEAR, known_scores
 from fpt.results.contrasts import arms_of, find_arm
@@ -72,7 +71,7 @@ def digits_panel() -> Panel:
 
 
 def texts_panel() -> Panel:
-    """BANKING77. SpecError where full training is not published."""
+    """BANKING77."""
     arms = texts_arms()
     known = known_scores("banking77", labels=labels_of(arms[FULL]))
     lines = {LINEAR: 100 * known[LINEAR].share}
@@ -84,12 +83,10 @@ def texts_panel() -> Panel:
 
 def texts_arms() -> dict[str, Arm]:
     """The published arms on texts, full training first: of those with as many labels a class as full training has, and
-    as many steps. Of several such trainings it is the one with most labels, and then most steps. SpecError where full
-    training is not published."""
+    as many steps. Of several such trainings it is the one with most labels, and then most steps."""
     found = [arm for arm in arms_of("intents-rates").values() if arm.letters in DRAWN_AS]  # and from no probe
     full = [arm for arm in found if DRAWN_AS[arm.letters] == FULL]
-    if not full:
-        raise SpecError("the study intents-rates has no published full training, which the picture draws")
+    assert full, "the study intents-rates has no published full training, which the picture draws"
     chosen = max(full, key=lambda arm: (labels_of(arm) or float("inf"), arm.steps))
     alike = [arm for arm in found if labels_of(arm) == labels_of(chosen)]
     by_name = {DRAWN_AS[arm.letters]: arm for arm in alike if arm.letters == PROBE or arm.steps == chosen.steps}
@@ -158,7 +155,10 @@ def opening(caption: str) -> Page:
     texts = texts_arms()
     if PROBE in texts:
         texts[PROBE] = beside(texts[PROBE], texts[FULL])
-    shown = {"MNIST, MiniLM, 2 layers": digits_panel().arms, f"BANKING77, MiniLM, {_labels(texts[FULL])}": texts}
+    shown = {
+        ("MNIST", "MiniLM, 2 layers"): digits_panel().arms,
+        ("BANKING77", f"MiniLM, {_labels(texts[FULL])}"): texts,
+    }
     found = {name: {arm.letters: arm for arm in arms.values()} for name, arms in shown.items()}
     looks = {arm.letters: LOOKS[name] for arms in shown.values() for name, arm in arms.items() if name in LOOKS}
     return picture(found, CaptionedFigure(opening_figure(), caption), looks)
@@ -180,11 +180,11 @@ def _drawn(axes: "Axes", panel: Panel) -> pd.DataFrame:
     """Draws a panel. Gives what is drawn, a row for each mark and line, in percent; a mark has its 95% interval."""
     drawn = {}
     for name, arm in panel.arms.items():
-        drawn[name] = line = _line(arm)
-        around = plot.bar(line["accuracy"], line["low"], line["high"])
-        axes.errorbar(line["rate"], line["accuracy"], yerr=around, label=name, linewidth=2, **_look(name))
+        drawn[name] = line = plot.over_rates(arm)
+        look = _look(name) | {"label": name, "linewidth": 2}
+        plot.intervals(axes, line["rate"], line["accuracy"], line["low"], line["high"], **look)
     for name, arm in panel.again.items():
-        drawn[f"{name}, new seeds"] = line = _line(arm)
+        drawn[f"{name}, new seeds"] = line = plot.over_rates(arm)
         hollow = _look(name) | {"linestyle": "none", "markerfacecolor": "none", "markersize": 10}
         axes.plot(line["rate"], line["accuracy"], **hollow)
     for (name, share), style in zip(panel.lines.items(), cycle((":", "--")), strict=False):
@@ -212,13 +212,6 @@ def _axes(axes: "Axes", panel: Panel) -> None:
 
 def _look(name: str) -> dict[str, Any]:
     return {"color": LOOKS[name].colour, "marker": LOOKS[name].marker}
-
-
-def _line(arm: Arm) -> pd.DataFrame:
-    """By rate, in percent: `accuracy` and its 95% interval `low` to `high`."""
-    found = {rate: arm.estimate(rate).in_percent.within(0, 100) for rate in arm.rates}
-    rows = [{"rate": rate, "accuracy": each.value, "low": each.low, "high": each.high} for rate, each in found.items()]
-    return pd.DataFrame(rows)
 
 
 def _in_words(data: pd.DataFrame) -> str:

@@ -1,23 +1,14 @@
-"""Two arms beside each other over several studies: the lead of one at a shared rate and tuned, and the rates to try."""
+"""Places: a task of a study where arms are compared, and the pairs of task and model that several pages speak of."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from fpt.claims.planes import plane_table, plane_tests, sign_of
 from fpt.results.arm import Arm
 from fpt.results.baselines import LINEAR, floor, known_scores
 from fpt.results.contrasts import Contrast, Level, arms_of, contrast, find_arm, level
-from fpt.results.estimate import percent
-from fpt.results.runs import rate_text
-from fpt.show.charts import cells_of
-from fpt.show.html import Table
-from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
+from fpt.results.estimate import PERCENT, number_text
 
 NONE = "\N{EN DASH}"
 
@@ -57,6 +48,14 @@ class Place:
         budgets = self.cells(first)[first].budgets
         return [budget for budget in budgets if self.contrast(first, second, budget=budget).low > 0]
 
+    def signs(self, first: str, second: str) -> dict[float, str]:
+        """By rate that both arms have, a sign a budget in ascending order: + where the 95% interval of the first minus
+        the second lies above 0, - where below, 0 where it holds 0."""
+        found: dict[float, str] = {}
+        for (rate, _), test in plane_tests(self.cell(first), self.cell(second)).items():
+            found[rate] = found.get(rate, "") + sign_of(test)
+        return found
+
     def corrected(self, first: str, second: str) -> Mapping[tuple[float, int], float]:
         """p by rate and budget, both arms at that rate, corrected for all cells of the map (Holm)."""
         rows = plane_table(plane_tests(self.cell(first), self.cell(second)))
@@ -78,45 +77,5 @@ def to_beat(place: Place, arms: Iterable[str]) -> str:
     """In percent: a linear classifier where there is one, else the best guess that reads only a part of the input."""
     variant = next((cell.variant for cell in place.cells(*arms).values()), "paper")
     known = known_scores(place.task, variant)
-    return percent(known[LINEAR].share if LINEAR in known else floor(place.task, variant))
-
-
-def rates_table(
-    places: Mapping[str, Place], arms: Mapping[str, str], caption: str, more: Iterable[Mapping[str, str]] = ()
-) -> Table:
-    """A row a place: layers of the model, examples in a batch, and the rate that does best of each arm (`arms`: arm ->
-    what the table calls it) over all seeds; in brackets the one after an eighth of the steps, where it differs.
-
-    An arm that is not published leaves its rate empty. `more`: further rows, under the same columns."""
-    rows = []
-    for name, place in places.items():
-        cells = place.cells(*arms)
-        cell = next(iter(cells.values()))
-        row = {"task, model, steps": name, "layers": str(cell.layers), "batch": str(cell.fields["batch_size"])}
-        rows.append(row | {head: _best_rates(cells[arm]) for arm, head in arms.items() if arm in cells})
-    return Table(pd.DataFrame([*rows, *more]).fillna(NONE), caption)
-
-
-def _best_rates(cell: Arm) -> str:
-    """The rate at the end, and in brackets the one after an eighth of the steps, where it is another."""
-    early = [budget for budget in cell.budgets if budget <= cell.steps / 8]
-    last, before = cell.best_rate(), cell.best_rate(early[-1]) if early else None
-    told = [rate_text(rate) for rate in (last, before) if rate is not None]
-    return " (".join(dict.fromkeys(told)) + ")" * (len(set(told)) > 1) or NONE
-
-
-def signs(study: str, first: str, second: str, *, task: str = "") -> dict[float, str]:
-    """By rate that both arms have, a sign a budget in ascending order: + where the 95% interval of the first minus the
-    second lies above 0, - where below, 0 where it holds 0. Errors as those of `fpt.results.contrast`."""
-    cells = cells_of(study, (first, second), task)
-    found: dict[float, str] = {}
-    for (rate, _), test in plane_tests(cells[first], cells[second]).items():
-        found[rate] = found.get(rate, "") + sign_of(test)
-    return found
-
-
-def newest(root: Path | None = None) -> str:
-    """The day of the newest published result, as 26 November 2026; empty where nothing is published."""
-    records = (workspace(root) / "runs").glob(f"*/{PUBLISHED}/*/{RESULT}")
-    days = [date.fromisoformat(json.loads(each.read_bytes())["finished_utc"][:10]) for each in records]
-    return f"{max(days):%-d %B %Y}" if days else ""
+    share = known[LINEAR].share if LINEAR in known else floor(place.task, variant)
+    return number_text(100 * share, PERCENT)

@@ -1,22 +1,23 @@
-"""The figures of two arms over rate and budget: the plane, and the tuned curves with the budgets where they cross."""
+"""Two arms over rate and budget: the map of who leads, and the tuned curves with the budgets where they cross."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.colors import SymLogNorm
 from seaborn.utils import relative_luminance
 
 from fpt.claims.planes import Crossing, crossing_of, plane_table, plane_tests
 from fpt.results.arm import Arm
 from fpt.results.baselines import LINEAR, known_scores
-from fpt.results.estimate import MINUS, percent
+from fpt.results.estimate import MINUS, PERCENT, number_text
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show import plot
-from fpt.show.figures import budget_axis, tuned_lines
+from fpt.show.figures import MOST_POINTS, cells_of, tuned_lines
 from fpt.show.html import CaptionedFigure
-from fpt.show.names import model, title
+from fpt.sweeps.words import legends, model_name, task_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,28 +35,39 @@ CROSSING = (
 )
 BESIDE = "A linear classifier reaches {}; tuned, after the last step, {} reaches {} and {} {}."
 Numbers = np.ndarray[Any, Any]
-PALE, DARK = "#999999", "#262626"  # on colours, which are the same on white and on black
-MOST_POINTS = 100.0  # no difference is larger; an interval without an end is drawn to here
-AS_FAR = 0.2  # the relative luminance of a colour on which dark and white text are read as well
+# One scale for all maps, so that a colour means the same on each: even up to a point, logarithmic from there on.
+SCALE = SymLogNorm(linthresh=1, vmin=-MOST_POINTS, vmax=MOST_POINTS)
+TICKS = {"ticks": [-100, -10, -1, 0, 1, 10, 100], "format": lambda value, _: f"{value:g}".replace("-", MINUS)}
+PALE, DARK = "#999999", "#010101"  # on colours, which are the same on white and on black pages; #000000 is not
+AS_FAR = 0.18  # the relative luminance of a colour on which dark and white text are read as well
+
+
+def plane(study: str, first: str, second: str, caption: str, *, task: str = "") -> CaptionedFigure:
+    """The map of learning rate and budget: the first arm minus the second in points, at one rate for both.
+
+    The caption ends with the levels of both arms beside that of a linear classifier, where one is known. Arms and
+    `task` as `fpt.results.contrast` reads them, with its errors.
+    """
+    arms = cells_of(study, (first, second), task).values()
+    return CaptionedFigure(plane_figure(*arms), f"{caption} {beside_linear(*arms)}".strip())
 
 
 def captioned_plane(first: Arm, second: Arm) -> CaptionedFigure:
-    """The plane of two arms with a caption that says what to see."""
-    figure, names = plane_figure(first, second), plot.words_of(plot.fields_of((first, second)))
-    lines = HEAVY if figure.axes[0].lines else ""
-    said = [PLANE.format(*names) + lines, *filter(None, [beside_linear(first, second)])]
-    return CaptionedFigure(figure, " ".join(said))
+    """The map of two arms with a caption that says what to see."""
+    figure = plane_figure(first, second)
+    said = PLANE.format(*legends([first.fields, second.fields])) + (HEAVY if figure.axes[0].lines else "")
+    return CaptionedFigure(figure, f"{said} {beside_linear(first, second)}".strip())
 
 
 def beside_linear(first: Arm, second: Arm) -> str:
     """The levels of both arms beside that of a linear classifier, as a caption says it; empty where none is known."""
-    sweeps = plot.fields_of((first, second))
-    known = known_scores(first.task, first.variant, sweeps[0]["task_options"].get("labels", 0))
+    known = known_scores(first.task, first.variant, first.fields["task_options"].get("labels", 0))
     if LINEAR not in known:
         return ""
-    levels = (f"{percent(cell.estimate().value)}%" for cell in (first, second))
-    named = (word for pair in zip(plot.words_of(sweeps), levels, strict=True) for word in pair)
-    return BESIDE.format(f"{percent(known[LINEAR].share)}%", *named)
+    shares = (known[LINEAR].share, first.estimate().value, second.estimate().value)
+    linear, *levels = (f"{number_text(100 * share, PERCENT)}%" for share in shares)
+    one, other = legends([first.fields, second.fields])
+    return BESIDE.format(linear, one, levels[0], other, levels[1])
 
 
 @plot.drawn
@@ -74,18 +86,17 @@ def plane_figure(first: Arm, second: Arm) -> plot.Plot:
     mean, sure, band = (values.unstack()[::-1] for values in columns)
     shown = pd.Series({place: test.in_points.texts(signed=True)[0] for place, test in tests.items()})
     words = shown.unstack()[::-1].fillna("-") + sure.map({True: "*"}.get).fillna("")
-    sweeps = plot.fields_of((first, second))
-    names = plot.words_of(sweeps)
+    sweeps = [first.fields, second.fields]
+    names = legends(sweeps)
     figure, (axes,) = plot.panels_of(1, 0.9 + 0.34 * len(mean), "", 0.9 + 0.52 * len(mean.columns))
-    most = float(np.nanmax([1.0, *(100 * mean.abs()).to_numpy().flat]))
     more, less = (look["color"] for look in plot.looks_of(sweeps))
     less = plot.OTHERS[0] if less == more else less  # two variants of one arm
     palette: Any = sns.blend_palette([less, "white", more], as_cmap=True)
-    look: dict[str, Any] = {"cmap": palette, "vmin": -most, "vmax": most, "linewidths": 0.5, "linecolor": "white"}
-    bar = {"label": f"{f' {MINUS} '.join(names)} (points)", "location": "bottom", "aspect": 30}
+    look: dict[str, Any] = {"cmap": palette, "norm": SCALE, "linewidths": 0.5, "linecolor": "white"}
+    bar = {"label": f"{f' {MINUS} '.join(names)} (points)", "location": "bottom", "aspect": 30, **TICKS}
     sns.heatmap(100 * mean, annot=words, fmt="", annot_kws={"size": 10}, cbar_kws=bar, ax=axes, **look)
     _mark(axes, mean.to_numpy(), sure.to_numpy(), band.to_numpy())
-    pair = f"{title(first.task)}, {model(first.fields['backbone'])}"
+    pair = f"{task_name(first.task)}, {model_name(first.fields['backbone'])}"
     axes.set(xlabel="budget (steps)", ylabel="learning rate", title=pair)
     axes.set_xticklabels([f"{budget:,}" for budget in mean])
     axes.set_yticklabels([rate_text(rate) for rate in mean.index], rotation=0)
@@ -127,9 +138,9 @@ def crossing_figure(first: Arm, second: Arm) -> plot.Plot:
     if not found.tests:
         return plot.nothing()
     figure, (left, right) = plot.panels_of(2)
-    names = plot.words_of(plot.fields_of((first, second)))
+    names = legends([first.fields, second.fields])
     curves = tuned_lines(left, (first, second), names)
-    left.set(title=title(first.task), ylabel="test accuracy, tuned (%)")
+    left.set(title=task_name(first.task), ylabel="test accuracy, tuned (%)")
     differences = _differences(right, found)
     right.set(title=f" {MINUS} ".join(names), ylabel="difference (points)")
     plot.shared_legend(figure, [left])
@@ -138,8 +149,8 @@ def crossing_figure(first: Arm, second: Arm) -> plot.Plot:
         for budget, test in found.tests.items()
     ]
     return figure.describe(
-        f"{title(first.task)}: test accuracy of {names[0]} minus {names[1]}, each at its own learning rate, in points "
-        f"with 95% intervals: {', '.join(words)}. {names[0].capitalize()}: {found.answer}.",
+        f"{task_name(first.task)}: test accuracy of {names[0]} minus {names[1]}, each at its own learning rate, in "
+        f"points with 95% intervals: {', '.join(words)}. {names[0].capitalize()}: {found.answer}.",
         pd.concat([curves, differences.assign(arm=" - ".join(names))], ignore_index=True),
         plot.runs_of([first, second]),
     )
@@ -155,7 +166,7 @@ def _differences(axes: "Axes", found: Crossing) -> pd.DataFrame:
             continue
         axes.plot([x] * shown.n, shown.by_seed, ".", color=plot.GREY, alpha=0.6)
         look: dict[str, Any] = {"color": plot.INK, "marker": "D", "markersize": 5, "linewidth": 2}
-        axes.errorbar(x, shown.value, yerr=plot.bar(shown.value, *shown.interval, MOST_POINTS), **look)
+        plot.intervals(axes, x, shown.value, *shown.interval, most=MOST_POINTS, **look)
         at: Any = {"xy": (x, 0.95), "xycoords": ("data", "axes fraction")}
         axes.annotate(sign, **at, ha="center", weight="bold")
         if budget in found.band:
@@ -164,5 +175,5 @@ def _differences(axes: "Axes", found: Crossing) -> pd.DataFrame:
         rows.append({"budget": budget, "points": shown.value, "low": shown.low, "high": shown.high, "sign": sign})
     axes.axhline(0, color=plot.GREY, linewidth=1)
     axes.margins(y=0.15)
-    budget_axis(axes, list(found.tests))
+    plot.budget_axis(axes, list(found.tests))
     return pd.DataFrame(rows)

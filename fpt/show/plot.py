@@ -15,20 +15,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fpt import models
 from fpt.models import Treatment
+from fpt.models.arms import GREY as GREY
 from fpt.results.arm import Arm
 from fpt.results.baselines import LINEAR, floor, known_scores
-from fpt.results.estimate import percent
+from fpt.results.estimate import PERCENT, Estimate, number_text
 from fpt.results.runs import rate_text
-from fpt.sweeps.words import Fields, legends
-from fpt.sweeps.words import arm_of as treatment
+from fpt.sweeps.words import Fields, arm_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FOUR = [models.ARMS[name] for name in models.FOUR]
-NAMES = {arm.letters: arm.label for arm in FOUR}
 # What is no arm has no arm's colour; 3:1 or nearly so on white and on black.
 OTHERS = ("#7A6FBE", "#8A8A2E", "#2F8F9D", "#A8506E", "#808080", "#B07A4A")
 HATCHES = ("", "//", "..", "xx")  # of areas, which have no marker to tell them apart in grey
@@ -37,7 +34,6 @@ RANDOM = (0, (6, 2))  # the line of what starts from random weights; short dashe
 VARIANTS = (":", "-.")  # lines of further variants of one arm
 TRIVIAL = "trivial baseline"  # the best of the strategies that look at little of an example
 INK = "black"  # what is black takes the colour of the page's text (`svg`)
-GREY = models.arms.GREY
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 10.5,
@@ -154,20 +150,6 @@ def runs_of(arms: Iterable[Arm]) -> pd.DataFrame:
     return pd.concat(frames) if frames else pd.DataFrame(columns=["sweep", "seed", "study", "commit"])
 
 
-def fields_of(arms: Iterable[Arm]) -> list[Fields]:
-    """The fields of some arms, as their records have them: what a figure names and draws them by."""
-    return [arm.fields for arm in arms]
-
-
-def words_of(sweeps: Sequence[Fields]) -> list[str]:
-    """Each sweep as a legend names it: its arm, and in brackets what tells it apart from the others of the figure."""
-    return [in_brackets(arm, differs) for arm, differs in legends(sweeps)]
-
-
-def in_brackets(name: str, more: Sequence[str]) -> str:
-    return f"{name} ({', '.join(more)})" if more else name
-
-
 def looks_of(sweeps: Sequence[Fields]) -> list[dict[str, Any]]:
     """Colour, marker and line of each sweep of a figure. What starts from random weights is dashed, so that no two arms
     look alike in grey.
@@ -175,7 +157,7 @@ def looks_of(sweeps: Sequence[Fields]) -> list[dict[str, Any]]:
     Further variants of one arm, such as LoRA of rank 1 after LoRA, are hollow, with lines of their own. Of several arms
     that have no colour of their own each gets one of `OTHERS`.
     """
-    arms = list(map(treatment, sweeps))
+    arms = list(map(arm_of, sweeps))
     lent = dict(zip(_nameless(arms), zip(itertools.cycle(OTHERS), itertools.cycle(MARKERS)), strict=False))
     met, looks = Counter[str](), list[dict[str, Any]]()
     for arm in arms:
@@ -194,34 +176,57 @@ def _nameless(arms: Iterable[Treatment]) -> list[str]:
     return list(dict.fromkeys(arm.letters for arm in arms if arm.colour == GREY))
 
 
-def bar(mean: Any, low: Any, high: Any, most: float = math.inf) -> "np.ndarray[Any, Any]":
-    """The two lengths of 95% intervals around their means, 2 x bars, as `errorbar` takes them; no length is above
-    `most`, to which an interval without an end is drawn. Numbers, or columns of them."""
-    return np.minimum([np.atleast_1d(mean - low), np.atleast_1d(high - mean)], most)
+def frame_of(found: Mapping[Any, Estimate], over: str, what: str) -> pd.DataFrame:
+    """What a line shows: where it is (`over`), its value (`what`) and the 95% interval, `low` to `high`."""
+    rows = [(at, each.value, *each.interval) for at, each in found.items()]
+    return pd.DataFrame(rows, columns=[over, what, "low", "high"])
+
+
+def over_rates(arm: Arm) -> pd.DataFrame:
+    """What a line of an arm over its learning rates shows: `rate`, and in percent `accuracy`, `low` and `high`."""
+    found = {rate: arm.estimate(rate).in_percent.within(0, 100) for rate in arm.rates}
+    return frame_of(found, "rate", "accuracy")
+
+
+def intervals(
+    axes: "Axes", at: Any, value: Any, low: Any, high: Any, *, across: bool = False, most: float = math.inf, **look: Any
+) -> None:
+    """Values with their 95% intervals, numbers or columns of them, over the places `at`; `across`: along the axis of x.
+
+    No end is further from its value than `most`: to there an interval without an end is drawn.
+    """
+    ends = np.minimum([np.atleast_1d(value - low), np.atleast_1d(high - value)], most)
+    if across:
+        axes.errorbar(value, at, xerr=ends, **look)
+    else:
+        axes.errorbar(at, value, yerr=ends, **look)
+
+
+def budget_axis(axes: "Axes", budgets: Sequence[int]) -> None:
+    """Budgets at equal distances: each is twice the one before."""
+    axes.set_xticks(range(len(budgets)), [f"{budget:,}" for budget in budgets])
+    axes.set(xlabel="budget (steps)", xlim=(-0.5, len(budgets) - 0.5))
 
 
 def rate_axis(axes: "Axes", rates: Iterable[float], of: str, what: str = "learning rate") -> None:
-    """Learning rates, or `what` stands in their place, on a logarithmic axis, with what is drawn over them."""
+    """Learning rates, or `what` stands in their place, on a logarithmic axis; `of` is what is drawn over them."""
     rates = sorted(set(rates))
     axes.set_xscale("log", subs=[])
     axes.set_xticks(rates, [rate_text(rate) for rate in rates], rotation=45 if len(rates) > 6 else 0)
     axes.set(xlabel=what, ylabel=of, xlim=(rates[0] / 1.5, rates[-1] * 1.5))
 
 
-def lines_to_beat(axes: "Axes", task: str, variant: str, labels: int = 0) -> list[str]:
-    """What an accuracy must be read against, where it is known: the best trivial strategy, dotted, and a linear
-    classifier, dashed, which is more. Returns both in words, for those who do not see the figure."""
+def lines_to_beat(axes: "Axes", sweep: Fields) -> list[str]:
+    """What an accuracy on the task of a sweep, by its fields, must be read against, where it is known: the best trivial
+    strategy, dotted, and a linear classifier, dashed, which is more. Returns both in words, for those who do not see
+    the figure."""
+    task, variant = sweep["task"], sweep["variant"]
     known = {TRIVIAL: floor(task, variant)}
-    if linear := known_scores(task, variant, labels).get(LINEAR):
+    if linear := known_scores(task, variant, sweep["task_options"].get("labels", 0)).get(LINEAR):
         known[LINEAR] = linear.share
     words = []
     for (name, share), line in zip(known.items(), (":", "--"), strict=False):
         if not math.isnan(share):
             axes.axhline(100 * share, color=GREY, linestyle=line, label=name)
-            words.append(f"{name} {percent(share)}%")
+            words.append(f"{name} {number_text(100 * share, PERCENT)}%")
     return words
-
-
-def lines_below(axes: "Axes", sweep: Fields) -> list[str]:
-    """`lines_to_beat` of the task of a sweep, by its fields."""
-    return lines_to_beat(axes, sweep["task"], sweep["variant"], sweep["task_options"].get("labels", 0))

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Sequence
+from datetime import date
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -17,19 +18,20 @@ from fpt.claims.arithmetic import ODDITY
 from fpt.models import ARMS, BACKBONES
 from fpt.papers import claims
 from fpt.results import StudyCells, find_study, known_scores, load_runs, sweeps_table
-from fpt.results.estimate import percent
+from fpt.results.estimate import PERCENT, number_text
 from fpt.results.runs import arms_in, loaded_studies, study_names
 from fpt.show.findings import verdict_rows, verdicts_by_id
 from fpt.show.html import Folded, Page, Searchable, Table
-from fpt.show.provenance import record_table
+from fpt.show.tables import record_table
 from fpt.sweeps import load_study
-from fpt.sweeps.ledger import PUBLISHED, workspace
+from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
 
 STAND_INS = ("laptop-rothermel2021", "laptop-lu2021")  # whose options the cards of tasks show
 WHITE = {"mnist": (60_000, 10_000, (28, 28)), "cifar10": (50_000, 10_000, (32, 32, 3))}  # train, test, image
 MILLION = 1e6
+SMOKE = "smoke"  # the study that tests an installation: nobody publishes it
 GPU = "NVIDIA"  # in the name of every GPU that published sweeps were trained on
 COUNTED = "counted"  # a claim that arithmetic decides
 IN_MINUTES = 100  # from so many on a time is told in hours
@@ -86,7 +88,9 @@ def _card(task: Any, options: dict[str, Any], **changes: str) -> Table:
     rows["options"] = ", ".join(f"{key} {value}" for key, value in options.items())
     rows["checksum"] = f"{rows['checksum'][:16]}..."
     scores = known_scores(task.name, task.variant)
-    rows["baselines"] = ", ".join(f"{name} {percent(score.share)}%" for name, score in scores.items())
+    rows["baselines"] = ", ".join(
+        f"{name} {number_text(100 * score.share, PERCENT)}%" for name, score in scores.items()
+    )
     title = rows.pop("task")
     filled = [(key, value) for key, value in rows.items() if value]
     return Table(pd.DataFrame(filled, columns=["property", title]))
@@ -212,6 +216,18 @@ def studies_table(caption: str) -> Table:
     return Table(pd.DataFrame(rows), caption)
 
 
+def unpublished_table(caption: str) -> Table:
+    """The studies that name sweeps without published results, and how many."""
+    rows = []
+    for study in loaded_studies():
+        states = sweeps_table(study, PUBLISHED)["status"]
+        missing = int((states != "done").sum())
+        if missing and study.folder.name != SMOKE:
+            named = {"study": study.folder.name, "what it is": study.file.about}
+            rows.append(named | {"sweeps planned": len(states), "not run": missing})
+    return Table(pd.DataFrame(rows), caption)
+
+
 def time_of(study: str) -> str:
     """What the published sweeps of a study took on one core, and on a GPU; empty where none is published."""
     return _time(load_study(find_study(study)))
@@ -266,6 +282,13 @@ def records() -> Page:
 
 def _beside_the_pages(path: Path) -> str:
     return f"../{path.relative_to(workspace()).as_posix()}"
+
+
+def newest() -> str:
+    """The day of the newest published result, as 26 November 2026; empty where nothing is published."""
+    records = (workspace() / "runs").glob(f"*/{PUBLISHED}/*/{RESULT}")
+    days = [date.fromisoformat(json.loads(each.read_bytes())["finished_utc"][:10]) for each in records]
+    return f"{max(days):%-d %B %Y}" if days else ""
 
 
 def downloads(folder: Path | str) -> str:

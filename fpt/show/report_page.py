@@ -1,11 +1,7 @@
 """A study on a page of its own (`fpt report`): what was run and what it shows, by the functions of the book's pages."""
 
-import base64
-import hashlib
 from collections.abc import Mapping
-from html import escape
 from itertools import combinations
-from pathlib import Path
 
 import pandas as pd
 
@@ -20,15 +16,12 @@ from fpt.results.runs import load_runs
 from fpt.show.explore import START, Setups, setups
 from fpt.show.figures import budget_figure, learning_rate_figure
 from fpt.show.findings import evidence_table, verdicts_by_id
-from fpt.show.html import CaptionedFigure, Displayable, Folded, Page, Table, paragraph
+from fpt.show.html import CaptionedFigure, Displayable, Folded, Page, Table, document, heading, paragraph
 from fpt.show.planes import CROSSING, captioned_plane, crossing_figure
-from fpt.show.provenance import recipe_table, record_table
-from fpt.show.tables import summary
-from fpt.show.yours import yours_table
+from fpt.show.tables import recipe_table, record_table, summary, yours_table
 from fpt.sweeps.words import SHORT
 
 MOST_ARMS = 8  # of a setup: twice as many have four times as many differences
-STATIC = Path(__file__).with_name("static")
 RATES = (
     "Test accuracy against learning rate, every run after its last step, a panel a setup. Cold hues are frozen, warm "
     "hues train everything. Outlined: the runs at the rate that the other seeds chose, whose mean is the tuned "
@@ -52,21 +45,20 @@ def report(study: StudyCells) -> str:
         raise DataError(f"the study {study.name} has no results yet; the command fpt run {study.name} makes them")
     found, name = compared_arms(study), study.study.name
     parts: list[Displayable | str] = [
-        f"<h1>{escape(name)}</h1>",
         paragraph(_what_is_shown(study)),
     ]
     if yours := yours_table(study):
-        parts += ["<h2>Your numbers beside the published ones</h2>", yours]
+        parts += [heading("Your numbers beside the published ones"), yours]
     parts += [
-        "<h2>What was run</h2>",
+        heading("What was run"),
         Table(recipe_table([study]).drop(columns="study"), "A row a model, task and recipe."),
     ]
-    parts += ["<h2>Accuracy over the learning rate</h2>", *_rates(study)]
-    parts += ["<h2>Tuned</h2>", *_tuned(found)] if found else []
+    parts += [heading("Accuracy over the learning rate"), *_rates(study)]
+    parts += [heading("Tuned"), *_tuned(found)] if found else []
     for of, cells in found.items():
-        parts += [f"<h2>Learning rate and budget: {escape(of)}</h2>", *_plane(*_first_two(cells))]
-    parts += ["<h2>Claims that this study tests</h2>", *_verdicts(study)]
-    parts += ["<h2>Where this comes from</h2>", record_table(study.folder, study.origin)]
+        parts += [heading(f"Learning rate and budget: {', '.join(of)}"), *_plane(*_first_two(cells))]
+    parts += [heading("Claims that this study tests"), *_verdicts(study)]
+    parts += [heading("Where this comes from"), record_table(study.folder, study.origin)]
     parts.append(paragraph(f"Written by fpt report, version {fpt.__version__}."))
     return document(name, Page(parts))
 
@@ -108,7 +100,7 @@ def pairs_table(found: Setups) -> pd.DataFrame:
             if not crossing.tests:
                 continue
             budget, test = list(crossing.tests.items())[-1]
-            row = {"setup": name, "arms": f"{one} - {other}", "steps": f"{budget:,}", "seeds": test.n}
+            row = {"setup": ", ".join(name), "arms": f"{one} - {other}", "steps": f"{budget:,}", "seeds": test.n}
             row |= dict(zip(("difference", "95% interval"), test.in_points.texts(signed=True), strict=True))
             rows.append(row | {"sign": crossing.signs[budget] if test.by_seed else ""})
     return pd.DataFrame(rows)
@@ -144,22 +136,3 @@ def _verdicts(study: StudyCells) -> list[Displayable | str]:
         )
         parts.append(Folded(f"The contrasts of {name}", evidence_table(contrasts)))
     return [Table(pd.DataFrame(lines), "By this study alone, whatever its pairs and its number of seeds."), *parts]
-
-
-def _static(*names: str) -> str:
-    """Files of fpt/show/static, one after the other."""
-    return "".join((STATIC / name).read_text(encoding="utf-8") for name in names)
-
-
-def document(title: str, body: Page) -> str:
-    """A whole HTML document in the style of the book, with its scripts. It loads nothing, and a browser runs no script
-    in it but these, whatever stands in the names that a person chose."""
-    css, js = _static("report.css", "fpt.css"), _static("sortable.min.js", "fpt.js")
-    ours = base64.b64encode(hashlib.sha256(js.encode()).digest()).decode()
-    policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{ours}'"
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{css}</style></head>'
-        f'<body><main class="bd-content">{body._repr_html_()}</main><script>{js}</script></body></html>\n'
-    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from fpt.errors import FptError, SpecError
+from fpt.errors import FptError
 from fpt.results.contrasts import Contrast, Level
 from fpt.results.estimate import POINTS, Estimate, number_text, rounded
 from fpt.results.runs import rate_text
@@ -45,9 +45,7 @@ def say(**shown: Any) -> None:
     Of a contrast `d`: d (6.4 points (3.3 to 9.5)), d.cell (without the unit), d.mean, d.low, d.high, d.most_lost,
     d.first, d.second, d.n. Of a level `x`: x (96.9% (95.6 to 98.2)), x.cell, x.mean, x.low, x.high, x.rate.
     Of a verdict `w`: w (holds here (4 for, 0 against, 3 open)), w.word, w.counts. A fraction of points has one decimal,
-    a whole number its thousands; text stays as it is.
-
-    Raises SpecError for a value of another kind, and for nan.
+    a whole number its thousands; text stays as it is. No value is nan.
     """
     texts: dict[str, str] = {}
     for name, value in shown.items():
@@ -66,7 +64,7 @@ def leads(*told: Any, **shown: Any) -> None:
     and that of a ratio above 1.
 
     `told`: phrases of sentences that rest on the values and show none of them; after a phrase also values that are held
-    alike and not shown. Raises GuardError for intervals that lie elsewhere, and SpecError as `say`.
+    alike and not shown. Raises GuardError for intervals that lie elsewhere.
     """
     _guarded("leads", "above {none:g}", lambda value: value.low > value.none, told, shown)
 
@@ -91,12 +89,10 @@ def _guarded(guard: str, place: str, holds: Callable[[Any], bool], told: Sequenc
     say(**shown)
     phrases = tuple(each for each in told if isinstance(each, str))
     further = [each for each in told if not isinstance(each, str)]
-    if further and not phrases:
-        raise SpecError(f"{guard}: a value that is not shown needs a phrase of the sentence that rests on it")
+    assert phrases or not further, f"{guard}: a value that is not shown needs a phrase of the sentence that rests on it"
     held = shown | {f"value {number}": each for number, each in enumerate(further, 1)}
     without = [name for name, value in held.items() if not isinstance(value, Estimate)]
-    if without:
-        raise SpecError(f"{guard}({', '.join(without)}): it has no interval; `say` shows it")
+    assert not without, f"{guard}({', '.join(without)}): it has no interval; `say` shows it"
     failed = {
         name: f"{value}, but {guard}({name}=...) says that the interval lies {place.format(none=value.none)}"
         for name, value in held.items()
@@ -122,8 +118,7 @@ def said(name: str, value: Any) -> dict[str, str]:
     if isinstance(value, Word):
         return {name: str(value), f"{name}.word": value.word, f"{name}.counts": value.counts}
     if not isinstance(value, Estimate):
-        if isinstance(value, Real) and math.isnan(value):
-            raise SpecError(f"say({name}=...): it is not a number (nan)")
+        assert not (isinstance(value, Real) and math.isnan(value)), f"say({name}=...): it is not a number (nan)"
         return {name: text_of(name, value)}
     found = {name: str(value), f"{name}.cell": value.cell, f"{name}.n": rounded(value.n, 0)}
     found |= {f"{name}.{part}": number_text(getattr(value, part), value.unit) for part in ("mean", "low", "high")}
@@ -136,9 +131,9 @@ def said(name: str, value: Any) -> dict[str, str]:
 
 
 def text_of(name: str, value: Any) -> str:
-    """A number or a text as prose shows it. Raises SpecError for what is neither."""
+    """A number or a text as prose shows it."""
     if isinstance(value, str):
         return value
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise SpecError(f"say({name}=...): {value!r} is no contrast, level, verdict, number or text")
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    assert is_number, f"say({name}=...): {value!r} is no contrast, level, verdict, number or text"
     return rounded(int(value), 0) if isinstance(value, Integral) else number_text(float(value), POINTS)

@@ -6,14 +6,28 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from fpt import models
+from fpt import models, tasks
 from fpt.sweeps.spec import ABOUT, HOW_LONG, SweepSpec, fields_of
 from fpt.training.recipe import About
 
 SHORT = {name: models.ARMS[name].letters for name in models.FOUR}
 NAMED_BY_ARM = [name for name, about in ABOUT.items() if about.part == "arm" and about.short]
+TITLES = {  # where there is little room
+    "homology": "Homology", "digits": "Digits", "digits-lra": "Digits, by pixel", "listops-short": "ListOps, short",
+}  # fmt: skip
 Fields = Mapping[str, Any]  # of a sweep, by name, as JSON values
 Key = TypeVar("Key")
+
+
+def task_name(task: str) -> str:
+    """A task as tables and figures name it."""
+    known = tasks.known()
+    return TITLES.get(task) or (known[task].title if task in known else task)
+
+
+def model_name(backbone: str) -> str:
+    """A backbone as tables and figures name it."""
+    return models.AS_PRINTED.get(backbone, backbone)
 
 
 def title(spec: SweepSpec) -> str:
@@ -40,7 +54,7 @@ def labels(specs: Iterable[SweepSpec]) -> dict[str, str]:
     names = {}
     for folder, said in _in_short(specs).items():
         arm, *rest = said.values()
-        names[folder] = arm + (f" ({', '.join(rest)})" if rest else "")
+        names[folder] = in_brackets(arm, rest)
     alike = Counter((spec.task, names[spec.folder_name]) for spec in specs)
     for spec in specs:
         if alike[spec.task, names[spec.folder_name]] > 1:  # other measures, or weights of two sweeps on one task
@@ -48,7 +62,12 @@ def labels(specs: Iterable[SweepSpec]) -> dict[str, str]:
     return names
 
 
-def legends(sweeps: Sequence[Fields]) -> list[tuple[str, list[str]]]:
+def legends(sweeps: Sequence[Fields]) -> list[str]:
+    """Each sweep of a figure in words: its arm, and in brackets what tells it apart from the others of its task."""
+    return [in_brackets(arm, apart) for arm, apart in legend_parts(sweeps)]
+
+
+def legend_parts(sweeps: Sequence[Fields]) -> list[tuple[str, list[str]]]:
     """For each sweep, by its fields as a record has them: its arm in words, and what tells it apart from the others of
     its task, in words too, as ("frozen random weights", ["2 layers", "warm-up 0.1"])."""
     differing = _differing(dict(enumerate(sweeps)))
@@ -58,9 +77,20 @@ def legends(sweeps: Sequence[Fields]) -> list[tuple[str, list[str]]]:
     ]
 
 
+def of_panel(told: Sequence[tuple[str, Sequence[str]]]) -> tuple[list[str], list[str]]:
+    """What is said of all sweeps of a panel, which stands in its title, and the sweeps in its legend without that."""
+    shared = [word for word in told[0][1] if all(word in apart for _, apart in told)]
+    return shared, [in_brackets(arm, [word for word in apart if word not in shared]) for arm, apart in told]
+
+
+def in_brackets(name: str, more: Sequence[str]) -> str:
+    """frozen (2 layers, warm-up 0.1)."""
+    return f"{name} ({', '.join(more)})" if more else name
+
+
 def with_options(name: str, options: Mapping[str, Any]) -> str:
     """bit-xor (length 16)."""
-    return f"{name} ({', '.join(f'{key} {value}' for key, value in options.items())})" if options else name
+    return in_brackets(name, [f"{key} {value}" for key, value in options.items()])
 
 
 def arm_of(fields: Fields) -> models.Treatment:
@@ -88,7 +118,7 @@ def _in_legend(name: str, value: Any) -> str:
     if name == "layers":
         return f"{value} layer{'s' * (value != 1)}"
     if name == "backbone" and value in models.AS_PRINTED:
-        return models.AS_PRINTED[value]
+        return model_name(value)
     if value is True and name not in ABOUT:  # an option of a model
         return name.replace("_", " ")
     return _said(name, value).replace("_", " ")

@@ -21,7 +21,7 @@ from fpt.advise.verdict import (
     recommendation,
 )
 from fpt.advise.words import RECOMMENDED, further, label, recommended, warnings
-from fpt.show import plot
+from fpt.sweeps.words import legends
 
 LINEAR, LORA, FULL = "linear classifier", "lora-pretrained", "unfrozen-pretrained"
 
@@ -132,7 +132,7 @@ def test_what_trains_longer_has_minutes_and_a_goal(low: float, high: float, step
 
 def test_every_arm_has_the_name_that_figures_give_it() -> None:
     fields = [{"task": "digits", "arm": name} for name in (LORA, "fpt-attention-pretrained")]
-    assert [label(each["arm"]) for each in fields] == plot.words_of(fields)
+    assert [label(each["arm"]) for each in fields] == legends(fields)
     assert label("boosted trees") == "boosted trees"
 
 

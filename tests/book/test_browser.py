@@ -332,7 +332,7 @@ def test_figures_have_the_colour_of_the_text_around_them(browser: webdriver.Chro
     assert (background[0] < 60) == (theme == "dark")
     assert text in fills
     assert text in strokes  # axes
-    on_colours = ([255, 255, 255], [38, 38, 38])  # in the cells of the plane, which are the same in both
+    on_colours = ([255, 255, 255], [1, 1, 1])  # in the cells of the plane, which are the same in both
     assert all(fill == text or fill in on_colours for fill in fills)
 
 

@@ -15,7 +15,7 @@ from fpt.results.baselines import LINEAR, known_scores
 from fpt.results.runs import rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show import explorer, setups
-from fpt.show.explore import HOLDS_ZERO, SURE, UNCORRECTED
+from fpt.show.explore import HOLDS_ZERO, SURE, UNCORRECTED, Setups
 
 
 @pytest.fixture(scope="module")
@@ -102,22 +102,22 @@ LONGER = f"""{PLAIN}
 """
 
 
-def made(folder: Path, text: str, name: str = "mine") -> dict[str, dict[str, Arm]]:
+def made(folder: Path, text: str, name: str = "mine") -> Setups:
     return setups([StudyCells(synthetic.finish(synthetic.workspace(folder, name, text)))])
 
 
 def test_random_weights_of_matched_scale_stand_for_the_arm_whatever_is_written_first(tmp_path: Path) -> None:
     (cells,) = made(tmp_path, FIXED_FIRST).values()
-    inits = {name: cell.spec.random_init for name, cell in cells.items() if cell.spec}
+    inits = {name: cell.spec.random_init for name, cell in cells.items()}
     assert inits == {"FP": "matched", "FR": "matched"}
 
 
 def test_what_is_not_the_same_task_is_another_setup(tmp_path: Path) -> None:
     found = made(tmp_path, CROSSED)
-    assert list(found) == ["Bit XOR, length 5 (mine)", "Bit XOR, length 16 (mine)"]
+    assert list(found) == [("Bit XOR", f"tiny-lm, length {length} (mine)") for length in (5, 16)]
     for length, cells in zip((5, 16), found.values(), strict=True):
         assert list(cells) == ["UP", "FP"]
-        assert {cell.spec.task_options["length"] for cell in cells.values() if cell.spec} == {length}
+        assert {cell.spec.task_options["length"] for cell in cells.values()} == {length}
     shown = json.loads(BeautifulSoup(explorer(found)._repr_html_(), "html.parser").select_one("script").string)  # type: ignore
     assert {(each["task"], each["model"]) for each in shown} == {
         ("Bit XOR", "tiny-lm, length 5 (mine)"), ("Bit XOR", "tiny-lm, length 16 (mine)"),
@@ -130,8 +130,8 @@ def test_own_data_in_the_place_of_a_papers_task_have_no_baseline(
     monkeypatch.chdir(tmp_path)
     Path("mine.npz").write_bytes(b"data")
     found = made(tmp_path, synthetic.STUDY.replace("digits", "'npz:mine.npz'"))
-    assert list(found) == ["npz:mine.npz (mine)"]
-    html = explorer({f"{name} </script>": cells for name, cells in found.items()})._repr_html_()
+    assert list(found) == [("npz:mine.npz", "tiny-lm (mine)")]
+    html = explorer({(task, f"{model} </script>"): cells for (task, model), cells in found.items()})._repr_html_()
     assert html.count("</script>") == 1  # nothing in the data ends its element
     (shown,) = json.loads(BeautifulSoup(html, "html.parser").select_one("script").string)  # type: ignore
     assert (shown["floor"], list(shown["arms"])) == (None, ["UP", "UR", "FP", "FR"])
@@ -141,14 +141,14 @@ def test_own_data_in_the_place_of_a_papers_task_have_no_baseline(
 def test_what_was_not_trained_alike_is_not_compared(tmp_path: Path) -> None:
     found = made(tmp_path, LONGER)
     assert {name: list(cells) for name, cells in found.items()} == {
-        "Digits, steps 100 (mine)": ["UP", "FP"], "Digits, steps 400 (mine)": ["UP", "FP"],
+        ("Digits", "tiny-lm, steps 100 (mine)"): ["UP", "FP"], ("Digits", "tiny-lm, steps 400 (mine)"): ["UP", "FP"],
     }  # fmt: skip
     for steps, cells in zip((100, 400), found.values(), strict=True):
-        assert {cell.spec.steps for cell in cells.values() if cell.spec} == {steps}
+        assert {cell.spec.steps for cell in cells.values()} == {steps}
 
 
 def test_the_study_that_is_asked_for_is_shown_first(tmp_path: Path) -> None:
-    found = made(tmp_path, LONGER) | made(tmp_path, PLAIN + FEW, "other")
+    found = {**made(tmp_path, LONGER), **made(tmp_path, PLAIN + FEW, "other")}
     for first, expected in {"": ["mine", "mine", "other"], "other": ["other", "mine", "mine"]}.items():
         html = BeautifulSoup(explorer(found, first)._repr_html_(), "html.parser")
         assert [each["study"] for each in json.loads(html.select_one("script").string)] == expected  # type: ignore

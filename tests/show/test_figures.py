@@ -17,41 +17,31 @@ from fpt.papers import table
 from fpt.results import StudyCells, contrast, find_study, load_runs
 from fpt.results.arm import Arm
 from fpt.results.baselines import floor
-from fpt.results.contrasts import COMMON, level
 from fpt.results.runs import tidy
-from fpt.show import (
-    budget_figure,
-    by_budget,
-    by_rate,
-    crossing_figure,
-    dots,
-    learning_rate_figure,
-    plane,
-    plane_figure,
-)
-from fpt.show.attention import attention_figure
-from fpt.show.charts import cells_of
+from fpt.show import by_rate, dots, learning_rate_figure, plane
+from fpt.show.figures import budget_figure, cells_of
 from fpt.show.html import CaptionedFigure
+from fpt.show.pages.lu import attention_figure, spread_figure
+from fpt.show.planes import crossing_figure, plane_figure
 from fpt.show.plot import Plot
-from fpt.show.spread import spread_figure
 from fpt.sweeps import SweepSpec
 
 Maker = Callable[[Path], Plot]
 LABEL = {arm.letters: arm.label for arm in ARMS.values()}
 
 
-def four(study: StudyCells) -> dict[str, Arm]:
+def four(study: Path) -> dict[str, Arm]:
     """The four arms on digits."""
-    return {row: cell.arm for row, cell in study.by_task(table("ours-arms")).get("digits", {}).items()}
+    return {row: cell.arm for row, cell in StudyCells(study).by_task(table("ours-arms"))["digits"].items()}
 
 
 def _arms(study: Path, *rows: str) -> list[Arm]:
-    return [four(StudyCells(study))[row] for row in rows]
+    return [four(study)[row] for row in rows]
 
 
 MADE: dict[str, Maker] = {
     "learning_rate_figure": lambda study: learning_rate_figure(load_runs(study)),
-    "budget_figure": lambda study: budget_figure(four(StudyCells(study))),
+    "budget_figure": lambda study: budget_figure(four(study)),
     "plane_figure": lambda study: plane_figure(*_arms(study, "FP", "UP")),
     "crossing_figure": lambda study: crossing_figure(*_arms(study, "UP", "FP")),
 }
@@ -59,7 +49,6 @@ NAMED = ("plane-minilm", "FP", "UP", "")  # published
 CHARTS: dict[str, Maker] = {
     "dots": lambda _: dots(NAMED[0], NAMED[1:3], "").figure,
     "by_rate": lambda _: by_rate(NAMED[0], NAMED[1:3], "").figure,
-    "by_budget": lambda _: by_budget(*NAMED).figure,
     "plane": lambda _: plane(*NAMED).figure,
 }
 FIGURES = MADE | CHARTS
@@ -88,11 +77,10 @@ def test_the_runs_behind_a_figure_are_those_of_its_arms(name: str, arms: int, st
     assert set(figure.runs["commit"]) == {"00000000"}
 
 
-@pytest.mark.parametrize("name", ["learning_rate_figure", "budget_figure"])
-def test_a_figure_without_results_says_so(name: str, tmp_path: Path) -> None:
-    figure = MADE[name](synthetic.workspace(tmp_path))
-    assert "<svg " in CaptionedFigure(figure, "What to see.")._repr_html_()
-    assert "no results" in figure.get_label()
+def test_a_figure_without_results_says_so(tmp_path: Path) -> None:
+    for figure in (learning_rate_figure(load_runs(synthetic.workspace(tmp_path))), budget_figure()):
+        assert "<svg " in CaptionedFigure(figure, "What to see.")._repr_html_()
+        assert "no results" in figure.get_label()
 
 
 @pytest.mark.parametrize("name", CHARTS)
@@ -185,11 +173,11 @@ def test_every_run_of_an_arm_may_diverge(tmp_path: Path) -> None:
     assert f"{LABEL['UR']}: no rate was eligible, 10.0% at 1e-4" in learning_rate_figure(
         load_runs(study)
     ).get_label().replace("digits, ", "")  # chance
-    assert f"Digits, {LABEL['FP']}: " in budget_figure(four(StudyCells(study))).get_label()
+    assert f"Digits, {LABEL['FP']}: " in budget_figure(four(study)).get_label()
 
 
 def test_the_budget_figure_shows_what_is_tuned_at_each_budget(study: Path) -> None:
-    arms = four(StudyCells(study))
+    arms = four(study)
     figure = budget_figure(arms, arms)
     assert len([axes for axes in figure.axes if axes.get_visible()]) == 2
     tested = {budget: 100 * arms["UP"].values(budget=budget).mean() for budget in arms["UP"].budgets}
@@ -281,11 +269,3 @@ def test_two_variants_of_one_arm_have_names_and_colours_of_their_own() -> None:
     assert crossing.data is not None
     assert set(crossing.data["arm"]) >= set(names)
     assert [f"Digits, {name}: " in budget_figure(pair).get_label() for name in names] == [True, True]
-
-
-def test_dots_at_one_rate_for_all_seeds_are_the_level_there() -> None:
-    study, arm = NAMED[:2]
-    shown, found = dots(study, [arm], "", at=COMMON).figure, level(study, arm, at=COMMON)
-    assert shown.data is not None
-    assert shown.data["accuracy"].iloc[-1] == pytest.approx(found.mean)
-    assert shown.data["accuracy"].iloc[:-1].mean() == pytest.approx(found.mean)

@@ -10,11 +10,13 @@ from bs4 import BeautifulSoup
 from fpt.claims.verdicts import COLUMNS, FLOORED, ROBUSTNESS, SPEAKS
 from fpt.errors import SpecError
 from fpt.papers import claims, findings, printed_ranges
-from fpt.show import cards, forest, word
-from fpt.show.findings import evidence_table, pairs_of, rule_words, verdict_rows
+from fpt.show import cards, word
+from fpt.show.findings import evidence_table, pairs_on, rule_words, verdict_rows, verdicts_by_id
+from fpt.show.pages.pretraining import counted, forest, forest_figure
 from fpt.show.said import said
 
 ID = "train-all"
+FOREST = "pretraining-full"
 
 
 def _row(pair: str, role: str, estimate: float, **other: object) -> dict[str, object]:
@@ -52,55 +54,34 @@ def made() -> pd.DataFrame:
     return pd.DataFrame([*summaries, *shown]).replace({"estimate": {"": None}, "low": {"": None}, "high": {"": None}})
 
 
-def test_a_forest_has_a_row_a_pair_counted_ones_first_by_effect(made: pd.DataFrame) -> None:
-    rows = pairs_of(ID, made)
-    assert list(zip(rows["role"], rows["estimate"], strict=True)) == [
-        (SPEAKS, 5.0), (SPEAKS, 2.0), (SPEAKS, -4.0), (ROBUSTNESS, 9.0), (FLOORED, 0.5),
-    ]  # fmt: skip
+def test_a_forest_has_a_row_a_counted_pair_by_effect(made: pd.DataFrame) -> None:
+    assert list(counted(findings()[ID], made)["estimate"]) == [5.0, 2.0, -4.0]
 
 
-def test_of_several_contrasts_on_a_pair_the_least_in_favour_is_shown(made: pd.DataFrame) -> None:
-    other = pd.DataFrame([_row("tiny-lm/digits", SPEAKS, -7.0, contrast="UP - UR", study="another")])
-    rows = pairs_of(ID, pd.concat([made, other]))
-    assert list(rows.loc[rows["role"] == SPEAKS, "estimate"]) == [5.0, -4.0, -7.0]
-
-
-def test_filled_where_planned_hollow_where_not_and_the_printed_range_as_a_band(made: pd.DataFrame) -> None:
-    axes = forest(ID, "What to see.", made).figure.axes[0]
-    marks = [bar.lines[0] for bar in axes.containers]
-    assert [mark.get_markerfacecolor() == "none" for mark in marks] == [True, False, True, True, False]
-    assert [mark.get_marker() for mark in marks] == ["o", "o", "o", "o", "x"]
-    ((low, high),) = printed_ranges(findings()[ID]).values()
+def test_filled_where_planned_hollow_where_not_and_the_printed_range_as_a_band() -> None:
+    rows = verdict_rows()
+    shown = counted(findings()[FOREST], rows)
+    axes = forest_figure(findings()[FOREST], rows).axes[0]
+    filled = [bar.lines[0].get_markerfacecolor() != "none" for bar in axes.containers]
+    assert filled == list(shown["planned"] == "planned")
+    assert 0 < sum(filled) < len(filled)
+    ((low, high),) = printed_ranges(findings()[FOREST]).values()
     band = axes.patches[0].get_bbox()
     assert (band.x0, band.x1) == (low, high)
-
-
-def test_one_long_interval_leaves_the_axis_by_an_arrow_with_its_numbers_in_print(made: pd.DataFrame) -> None:
-    axes = forest(ID, "", made).figure.axes[0]
-    assert not [*axes.texts, *(line for line in axes.lines if line.get_marker() in ("<", ">"))]
-    long = pd.DataFrame([_row("smollm2/digits", SPEAKS, 12.0, backbone="smollm2") | {"low": -90.0, "high": 95.0}])
-    axes = forest(ID, "", pd.concat([made, long])).figure.axes[0]
-    low, high = axes.get_xlim()
-    assert -15 < low < -5
-    assert 10 < high < 20
-    assert sorted(line.get_marker() for line in axes.lines if line.get_marker() in ("<", ">")) == ["<", ">"]
-    (numbers,) = axes.texts
-    assert all(each in numbers.get_text() for each in ("12.0", "90.0", "95.0"))
-
-
-def test_a_figure_of_every_unit_describes_itself() -> None:
-    rows = verdict_rows()
-    counted = rows[rows["role"] == SPEAKS].drop_duplicates("unit")
-    assert len(counted) > 2
-    for name in counted["finding"]:
-        assert forest(name, "What to see.", rows).figure.get_label()
+    assert forest(FOREST, "What to see.").figure.get_label()
 
 
 def test_a_word_goes_into_prose(made: pd.DataFrame) -> None:
-    found = word(ID, made)
+    found = verdicts_by_id(made)[ID]
     assert (str(found), found.word, found.counts) == ("holds here (3 for)", "holds here", "3 for")
     assert said("w", found) == {"w": "holds here (3 for)", "w.word": "holds here", "w.counts": "3 for"}
-    assert word("R-03", made).word == "holds here"
+    assert verdicts_by_id(made)["R-03"].word == "holds here"
+
+
+def test_the_pairs_on_a_side_are_those_that_a_word_counts() -> None:
+    for name in ("train-all", "R-03"):
+        on_sides = ", ".join(f"{len(pairs_on(name, side))} {side}" for side in ("for", "against", "open"))
+        assert on_sides == word(name).counts
 
 
 def test_a_word_that_depends_on_steps_carries_a_badge(made: pd.DataFrame) -> None:
@@ -160,8 +141,8 @@ def test_a_rule_with_two_bounds_names_both() -> None:
     assert [" by 5 to 9 points" in rule_words(rule) for rule in bounded["L-46"]] == [True, True]
 
 
-def test_unknown_names_are_refused(made: pd.DataFrame) -> None:
-    for ask in (lambda: forest("nothing", "", made), lambda: word("Z-99", made)):
+def test_unknown_names_are_refused() -> None:
+    for ask in (lambda: forest("nothing", ""), lambda: word("Z-99")):
         with pytest.raises(SpecError, match="unknown"):
             ask()
 
@@ -178,4 +159,3 @@ def test_a_ratio_is_shown_as_times(made: pd.DataFrame) -> None:
     ratios["low"] = ratios["low"].mask(ratios["estimate"] == 5.0, float("-inf"))
     shown = evidence_table(ratios[ratios["pair"] != ""]).frame["estimate (95% interval)"]
     assert list(shown[:2]) == ["100 times (10 to 1,000)", "100,000 times (0 to 1,000,000)"]
-    assert "log10 of the ratio" in forest(ID, "", rows=ratios).figure.axes[0].get_xlabel()

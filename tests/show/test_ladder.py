@@ -14,7 +14,7 @@ from notebook_code import definitions
 from fpt.papers import claim, papers
 from fpt.papers.schema import BASELINES, LEVELS
 from fpt.results.baselines import DIGITS, Score
-from fpt.show import ladder
+from fpt.show.pages import listops as ladder
 from fpt.tasks import load
 from fpt.tasks.listops import CLOSE, SYMBOLS, evaluate
 from fpt.tasks.trees import TreeRules, trees

@@ -11,7 +11,6 @@ import pytest
 from bs4 import BeautifulSoup
 from PIL import Image
 
-from fpt.errors import SpecError
 from fpt.results.arm import TUNED
 from fpt.results.contrasts import contrast, level
 from fpt.results.difference import paired_difference
@@ -76,7 +75,7 @@ def test_on_texts_it_draws_what_full_training_can_be_compared_with(
 
 def test_without_full_training_on_texts_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(picture, "arms_of", lambda study: {"a": trained("NP", 1407)})
-    with pytest.raises(SpecError, match="no published full training"):
+    with pytest.raises(AssertionError, match="no published full training"):
         texts_arms()
 
 

@@ -22,9 +22,9 @@ from fpt.results import StudyCells, every_study, find_study, load_runs
 from fpt.results.mapping import write_mapping
 from fpt.results.stats import paired
 from fpt.show import report, setups, summary
-from fpt.show.html import Page, Table
-from fpt.show.report_page import compared_arms, document, pairs_table
-from fpt.show.yours import yours_beside_ours, yours_table
+from fpt.show.html import Page, Table, document
+from fpt.show.report_page import compared_arms, pairs_table
+from fpt.show.tables import yours_beside_ours, yours_table
 from fpt.sweeps import load_study
 
 OWN = """
@@ -75,7 +75,7 @@ def headings(page: BeautifulSoup) -> list[str]:
 def test_the_page_has_every_part_and_needs_nothing_beside_it(page: BeautifulSoup) -> None:
     assert headings(page) == [
         "A made-up study", "What was run", "Accuracy over the learning rate", "Tuned",
-        "Learning rate and budget: Digits (laptop)", "Claims that this study tests", "Where this comes from",
+        "Learning rate and budget: Digits, tiny-lm (laptop)", "Claims that this study tests", "Where this comes from",
     ]  # fmt: skip
     assert [each.name for each in page.select("[src], link, iframe, object")] == []
     assert {str(link["href"]).partition(",")[0] for link in page.select("a")} == {"data:text/csv;charset=utf-8"}
@@ -125,7 +125,7 @@ def test_two_seeds_have_a_difference_and_no_interval(monkeypatch: pytest.MonkeyP
         )
 
     sides = {"published": {"s": arm([0.5, 0.5])}, "own": {"s": arm([0.5, 0.6])}}
-    monkeypatch.setattr("fpt.show.yours.arms_in", lambda folder, side: sides[side])
+    monkeypatch.setattr("fpt.show.tables.arms_in", lambda folder, side: sides[side])
     (row,) = yours_beside_ours(cast(StudyCells, SimpleNamespace(folder=None))).to_dict("records")
     assert (row["difference"], row["equal seeds"]) == ("+5.0", "1 of 2")
 
@@ -133,7 +133,7 @@ def test_two_seeds_have_a_difference_and_no_interval(monkeypatch: pytest.MonkeyP
 def test_tuned_differences_are_paired_by_seed(study: Path) -> None:
     found = setups([StudyCells(study)])
     rows = pairs_table(found).set_index("arms")
-    cells = found["Digits (laptop)"]
+    cells = found["Digits", "tiny-lm (laptop)"]
     test = paired(cells["UP"].values(), cells["FP"].values())
     row = rows.loc["UP - FP"]
     assert (row["difference"], row["95% interval"], row["seeds"]) == (*test.in_points.texts(signed=True), 8)
@@ -185,6 +185,6 @@ def test_no_two_rows_of_a_study_are_equal() -> None:
 def test_arms_beyond_the_four_are_compared_too_and_of_many_the_four_alone() -> None:
     (cells,) = setups([StudyCells(find_study("lora-digits"), "published")], every=True).values()
     assert set(cells) == {"FP", "LP", "LP (rank 1)", "LR", "MP", "UP"}
-    assert "LP (rank 1) - LP" in set(pairs_table({"digits": cells})["arms"])
+    assert "LP (rank 1) - LP" in set(pairs_table({("digits", ""): cells})["arms"])
     many = compared_arms(StudyCells(find_study("laptop-lu2021"), "published"))
-    assert set(many["Bit XOR (laptop-lu2021)"]) == {"FP", "FR", "UP", "UR"}
+    assert set(many["Bit XOR", "tiny-lm (laptop-lu2021)"]) == {"FP", "FR", "UP", "UR"}

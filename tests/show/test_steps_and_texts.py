@@ -4,8 +4,10 @@ import pytest
 
 from fpt.results import contrast
 from fpt.results.texts import probes, tried
-from fpt.show import PAIRS, OverSteps, ends_table, lora_ratios, over_steps, ratios_table, texts_by_rate, texts_table
-from fpt.show.texts import texts_figure
+from fpt.show import PAIRS
+from fpt.show.pages.lora import lora_ratios
+from fpt.show.pages.steps import OverSteps, ends_table, over_steps, ratios_table
+from fpt.show.pages.texts import texts_by_rate, texts_figure, texts_table
 
 MINILM = "MNIST, MiniLM, 1,600"
 PLACES = {MINILM: OverSteps(PAIRS[MINILM], 0.5), "lists": OverSteps(PAIRS["ListOps, tiny-lm, 1,500"], 0.5)}

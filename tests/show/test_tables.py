@@ -11,12 +11,14 @@ import pytest
 import synthetic
 from small_studies import workspace
 
-from fpt.errors import SpecError
 from fpt.papers import claims
 from fpt.results import every_study, level, load_runs
 from fpt.results.stats import mean_of
-from fpt.show import from_notebook, learning_rate_figure, recipe_table, record_table, slips_table, summary, task_card
+from fpt.show import learning_rate_figure, summary
 from fpt.show.html import Searchable
+from fpt.show.pages.advise import from_notebook
+from fpt.show.reference import slips_table, task_card
+from fpt.show.tables import recipe_table, record_table
 from fpt.sweeps import SweepSpec, load_study
 from fpt.sweeps.study_file import read_study
 
@@ -134,8 +136,7 @@ def test_a_searchable_table_has_all_rows_and_their_links_and_fetches_nothing() -
 # --- what a page takes from a notebook that was run
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
+def test_it_is_the_html_of_the_cell_with_the_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cell(tag: str, *outputs: dict[str, Any]) -> dict[str, Any]:
         return {"metadata": {"tags": [tag]}, "outputs": list(outputs)}
 
@@ -143,20 +144,9 @@ def root(tmp_path: Path) -> Path:
     cells = [cell("words", {"text": "hello"}), cell("table", {"text": "before"}, html), {"metadata": {}}]
     workspace(tmp_path, notebooks=False)
     (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks/one.ipynb").write_text(json.dumps({"cells": cells}))
-    return tmp_path
-
-
-def test_it_is_the_html_of_the_cell_with_the_tag(root: Path) -> None:
-    assert from_notebook("one", "table", root)._repr_html_() == "<table></table>"
-
-
-@pytest.mark.parametrize(
-    ("name", "tag", "named"), [("two", "table", "two"), ("one", "tabel", "table"), ("one", "words", "words")]
-)
-def test_what_is_not_there_is_named(root: Path, name: str, tag: str, named: str) -> None:
-    with pytest.raises(SpecError, match=named):
-        from_notebook(name, tag, root)
+    (tmp_path / "notebooks/advise.ipynb").write_text(json.dumps({"cells": cells}))
+    monkeypatch.chdir(tmp_path)
+    assert from_notebook("table")._repr_html_() == "<table></table>"
 
 
 def test_a_run_that_was_never_finite_counts_as_chance_in_every_table(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Loss over the learning rate, with the lowest point of each arm: where best rates lie, and how far apart."""
+"""The page on LoRA: loss over the learning rate, where the best rates lie, and how far apart they are."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,9 @@ from fpt.results.rate_ratio import (
 )
 from fpt.results.stats import mean_of
 from fpt.show import plot
-from fpt.show.charts import cells_of
+from fpt.show.figures import cells_of
 from fpt.show.html import CaptionedFigure
+from fpt.sweeps.words import arm_of, legends
 
 LORA_TEXT = "lora-text"
 LORA_WIDTHS = {  # LoRA and full training there, by the width of the model
@@ -39,14 +40,14 @@ def lora_ratios(step: int | None = None) -> dict[int, RateRatio]:
     return {width: of_arms(LORA_TEXT, *arms, step=step) for width, arms in LORA_WIDTHS.items()}
 
 
-def valleys(study: str, arms: Sequence[str], caption: str, *, task: str = "") -> CaptionedFigure:
+def valleys(study: str, arms: Sequence[str], caption: str) -> CaptionedFigure:
     """Validation loss of the last step over the learning rate, a line an arm through the means of its seeds.
 
     Dashed: the parabola near the lowest point; a diamond: that point, the best rate. The legend gives the best rate of
-    the first arm over that of each other one, with its 95% interval (`fpt.results.rate_ratio`). Arms and `task` as
+    the first arm over that of each other one, with its 95% interval (`fpt.results.rate_ratio`). Arms as
     `fpt.results.contrast` reads them, with its errors. There are two arms or more.
     """
-    return CaptionedFigure(valleys_figure(cells_of(study, arms, task)), caption)
+    return CaptionedFigure(valleys_figure(cells_of(study, arms)), caption)
 
 
 @plot.drawn
@@ -61,13 +62,13 @@ def valleys_figure(cells: Mapping[str, Arm]) -> plot.Plot:
     if all(line.empty for line in lines.values()):  # at every rate some run diverged
         return plot.nothing()
     figure, (axes,) = plot.panels_of(1)
-    sweeps = plot.fields_of(cells.values())
-    looks, words = plot.looks_of(sweeps), dict(zip(cells, plot.words_of(sweeps), strict=True))
-    for number, (name, line) in enumerate(lines.items()):
-        around = plot.bar(line["loss"], line["low"], line["high"])
+    sweeps = [arm.fields for arm in cells.values()]
+    words = dict(zip(cells, legends(sweeps), strict=True))
+    for number, ((name, line), look) in enumerate(zip(lines.items(), plot.looks_of(sweeps), strict=True)):
         legend = _named(words[name], ratios.get(name), words[first])
-        axes.errorbar(DODGE**number * line["rate"], line["loss"], yerr=around, label=legend, **looks[number])
-        _draw(axes, lowest[name], looks[number]["color"])
+        at = DODGE**number * line["rate"]
+        plot.intervals(axes, at, line["loss"], line["low"], line["high"], label=legend, **look)
+        _draw(axes, lowest[name], look["color"])
     plot.rate_axis(axes, pd.concat(lines.values())["rate"], "validation loss (nats)")
     plot.shared_legend(figure, [axes])
     best = [f"{words[name]} {each.words}" for name, each in lowest.items()]
@@ -109,15 +110,13 @@ def _draw(axes: Any, valley: Valley, colour: str) -> None:
     axes.plot([valley.rate], [lowest], color=colour, **look)
 
 
-def rate_ratios(study: str, pairs: Mapping[str, tuple[str, str]], caption: str, *, task: str = "") -> CaptionedFigure:
+def rate_ratios(study: str, pairs: Mapping[str, tuple[str, str]], caption: str) -> CaptionedFigure:
     """How many times the best rate of one arm is that of another, a row a pair, with 95% intervals.
 
     `pairs`: name of a row -> first and second arm, named as `fpt.results.contrast` reads them, with its errors. A line
     stands at ten, a cross at width / (2 alpha). A row whose ratio is open has no dot, and its reason in the alt text.
     """
-    return CaptionedFigure(
-        rate_ratios_figure({name: cells_of(study, arms, task) for name, arms in pairs.items()}), caption
-    )
+    return CaptionedFigure(rate_ratios_figure({name: cells_of(study, arms) for name, arms in pairs.items()}), caption)
 
 
 @plot.drawn
@@ -127,9 +126,9 @@ def rate_ratios_figure(rows: Mapping[str, Mapping[str, Arm]]) -> plot.Plot:
     theory = {name: _theory(*cells.values()) for name, cells in rows.items()}
     figure, (axes,) = plot.panels_of(1, 0.6 + 0.42 * len(rows), "x")
     for y, (name, each) in enumerate(found.items()):
-        colour = plot.looks_of(plot.fields_of(rows[name].values()))[0]["color"]
-        look: dict[str, Any] = {"color": colour, "marker": "o", "linewidth": 1.8}
-        axes.errorbar(each.value, y, xerr=plot.bar(each.value, each.low, each.high), **look)
+        first = next(iter(rows[name].values()))
+        look: dict[str, Any] = {"color": arm_of(first.fields).colour, "marker": "o", "linewidth": 1.8}
+        plot.intervals(axes, y, each.value, each.low, each.high, across=True, **look)
         axes.plot(theory[name], y, "x", color=plot.INK, markersize=8)
     axes.axvline(TENFOLD, color=plot.GREY, linestyle="--", label="ten times")
     axes.plot([], [], "x", color=plot.INK, label="width / (2 alpha)")

@@ -1,4 +1,4 @@
-"""Labelled texts: accuracy over the rate, and over the labels, of each way of training that is published."""
+"""The page on labelled texts: accuracy over the rate, and over the labels, of each published way of training."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How a tuned lead moves with the steps: at equal steps, and where both arms have cost the same."""
+"""The page on steps: how a tuned lead moves with them, at equal steps and where both arms have cost the same."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,10 +13,9 @@ from fpt.results.estimate import MINUS, PERCENT, SIGNIFICANCE, number_text
 from fpt.results.rate_ratio import RateRatio
 from fpt.results.stats import holm
 from fpt.show import plot
-from fpt.show.figures import budget_axis
+from fpt.show.figures import MOST_POINTS
 from fpt.show.html import CaptionedFigure, Table
 from fpt.show.places import NONE, Place, to_beat
-from fpt.show.planes import MOST_POINTS
 
 FULL, FROZEN = "UP", "FP"
 LOOKS = {  # what leads are counted at: colour, marker, and by how much the marks stand apart
@@ -106,16 +105,14 @@ def _panel(axes: Any, place: OverSteps) -> pd.DataFrame:
     """Both lines of a place, and what they show: `at` which unit, `steps`, `points` with `low` and `high`."""
     budgets, frames = list(place.at_equal_steps), []
     for unit, (colour, marker, dodge) in LOOKS.items():
-        line = place.lines[unit]
-        shown = [[budget, each.value, each.low, each.high] for budget, each in line.items()]
-        found = pd.DataFrame(shown, columns=["steps", "points", "low", "high"])
+        found = plot.frame_of(place.lines[unit], "steps", "points")
         look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": ":" if dodge else "-", "linewidth": 1.6}
-        around = plot.bar(found["points"], found["low"], found["high"], MOST_POINTS)
+        look |= {"label": f"at {unit}", "markersize": 5, "most": MOST_POINTS}
         at = [budgets.index(budget) + dodge for budget in found["steps"]]
-        axes.errorbar(at, found["points"], yerr=around, label=f"at {unit}", markersize=5, **look)
+        plot.intervals(axes, at, found["points"], found["low"], found["high"], **look)
         frames.append(found.assign(at=unit))
     axes.axhline(0, color=plot.GREY, linewidth=1)
-    budget_axis(axes, budgets)
+    plot.budget_axis(axes, budgets)
     axes.set(xlabel="steps of the frozen model", ylabel=f"full {MINUS} frozen (points)")
     return pd.concat(frames)
 

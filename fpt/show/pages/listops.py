@@ -1,4 +1,4 @@
-"""The ladder of ListOps: how much of a list a reader must understand for an accuracy, and where printed ones stand."""
+"""The page on ListOps: how much of a list a reader must understand for an accuracy, and where printed ones stand."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ import pandas as pd
 from fpt.papers import claim, paper_of, papers
 from fpt.papers.schema import GAP, LEVELS, PaperTable
 from fpt.results.baselines import DIGITS, MAJORITY, OPERATOR, Score, known_scores
-from fpt.results.estimate import percent
+from fpt.results.estimate import PERCENT, number_text
 from fpt.show.findings import whose
 from fpt.show.html import CaptionedFigure
 from fpt.show.plot import GREY, HATCHES, OTHERS, Plot, drawn, panels_of, shared_legend
@@ -103,6 +103,6 @@ def _ladder_figure() -> Plot:
     axes.hist(list(by_paper.values()), bins=np.arange(*RANGE).tolist(), stacked=True, **look)
     axes.set(xlabel="accuracy on ListOps (%)", ylabel="printed accuracies", xlim=(RANGE[0], RANGE[1]))
     shared_legend(figure, [axes])
-    steps = ", ".join(f"{words} {percent(known[name].share)}" for name, words in LINES.items())
+    steps = ", ".join(f"{words} {number_text(100 * known[name].share, PERCENT)}" for name, words in LINES.items())
     bars = "; ".join(frame["row"] + frame["accuracy"].map(" {:g}, ".format) + frame["on the ladder"])
     return figure.describe(f"Printed accuracies on the ladder of ListOps. Rungs: {steps}. Printed: {bars}.", frame)

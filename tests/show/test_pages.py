@@ -15,26 +15,16 @@ from fpt.models import ARMS
 from fpt.results import StudyCells, arms_of, baseline, contrast, floor, known_scores, level
 from fpt.results.rate_ratio import last_losses, rate_ratio
 from fpt.results.runs import rate_text
-from fpt.show import (
-    PAIRS,
-    Place,
-    best_of,
-    by_budget,
-    by_rate,
-    dots,
-    explorer,
-    newest,
-    plane,
-    plot,
-    rates_table,
-    setups,
-    signs,
-    valleys,
-)
-from fpt.show.best_rates import rate_ratios_figure, valleys_figure
-from fpt.show.charts import cells_of
+from fpt.results.texts import tried
+from fpt.show import PAIRS, Place, by_rate, dots, explorer, plane, plot, setups
+from fpt.show.figures import cells_of
+from fpt.show.pages.advice import NAME, rates_on_texts, rates_table
+from fpt.show.pages.lora import rate_ratios_figure, valleys, valleys_figure
+from fpt.show.pages.rothermel import best_of
 from fpt.show.places import NONE
 from fpt.show.plot import LEGEND_LINE, nothing
+from fpt.show.reference import newest
+from fpt.sweeps.words import legends
 
 STUDY = "plane-minilm"
 SEEN = "What to see."
@@ -71,39 +61,37 @@ def test_the_data_of_each_figure_are_those_of_its_arms_rates_and_budgets() -> No
         level(STUDY, "UP", at=1e-3),
     )
     assert (drawn["accuracy"], drawn["low"], drawn["high"]) == pytest.approx((at.mean, at.low, at.high))
-    tuned = contrast(STUDY, "FP", "UP")
-    last = by_budget(STUDY, "FP", "UP", SEEN).figure.data.iloc[-1]
-    assert tuple(last[["points", "low", "high"]]) == pytest.approx((tuned.mean, tuned.low, tuned.high))
     place = plane(STUDY, "FP", "UP", SEEN).figure.data.set_index(["rate", "budget"])["mean"]
     budget = place.index.get_level_values("budget").max()
     assert place[1e-3, budget] == pytest.approx(contrast(STUDY, "FP", "UP", at=1e-3, budget=budget).mean)
 
 
 def fields_of(study: str, *names: str, task: str = "") -> list[dict[str, object]]:
-    return plot.fields_of(cells_of(study, names, task).values())
+    return [arm.fields for arm in cells_of(study, names, task).values()]
 
 
 def test_a_legend_tells_the_arms_of_a_figure_apart_and_leaves_out_what_all_share() -> None:
     """Names of arms are never read: which fields differ is what their records say."""
     wide = fields_of("lora-text", "LP (tiny-lm-256)", "UP (tiny-lm-256)")
-    assert plot.words_of(wide) == [LABEL["LP"], LABEL["UP"]]
-    both = plot.words_of(fields_of("lora-digits", "LP", "LP (rank 1)"))
+    assert legends(wide) == [LABEL["LP"], LABEL["UP"]]
+    both = legends(fields_of("lora-digits", "LP", "LP (rank 1)"))
     assert both == [LABEL["LP"], f"{LABEL['LP']} (rank 1)"]
-    fixed = plot.words_of(fields_of("scales", "FR", "FR fixed"))
+    fixed = legends(fields_of("scales", "FR", "FR fixed"))
     assert fixed[0] == LABEL["FR"] != fixed[1]
     assert fixed[1].startswith(LABEL["FR"])
     deep = fields_of("laptop-lu2021", "FR", "FR (lstm, width 128, layers 12, residual True)", task="digits")
-    assert all(each in plot.words_of(deep)[1] for each in ("LSTM", "12 layers", "residual"))
-    assert "True" not in plot.words_of(deep)[1]
+    assert all(each in legends(deep)[1] for each in ("LSTM", "12 layers", "residual"))
+    assert "True" not in legends(deep)[1]
 
 
+LAPTOP = Place("laptop", "digits")
 TASKS = "laptop-rothermel2021"  # a study of several
 REFUSED = [
     ("arm with results in the study plane-minilm", lambda: dots(STUDY, ["FP", "XP"], "")),
     ("baseline of mnist", lambda: dots(STUDY, ["FP"], "", baselines=["a coin"])),
-    ("'UX'", lambda: signs("laptop", "FP", "UX")),
+    ("'UX'", lambda: LAPTOP.signs("FP", "UX")),
     ("arm with results in the study plane-minilm 'LP'", lambda: valleys("plane-minilm", ["LP", "UP"], "")),
-    ("name one as `task`", lambda: signs(TASKS, "FP", "UP")),
+    ("name one as `task`", lambda: dots(TASKS, ["FP"], "")),
 ]
 
 
@@ -134,14 +122,11 @@ ROWS = {"MNIST": Place("plane-mnist", "mnist"), "SmolLM2": Place("smollm2", "mni
 def test_an_arm_stands_with_its_level_and_its_best_rate() -> None:
     shown = best_of(ROWS, "caption").frame.set_index("pair")
     frozen = level("plane-mnist", "FP")
-    assert shown.loc["MNIST", "frozen, %"].split(" (")[0] == f"{frozen.mean:.1f}"
-    assert shown.loc["SmolLM2", "from scratch, %"].endswith("(1e-4)")
+    assert shown.loc["MNIST", f"{LABEL['FP']}, %"].split(" (")[0] == f"{frozen.mean:.1f}"
+    assert shown.loc["SmolLM2", f"{LABEL['UR']}, %"].endswith("(1e-4)")
 
 
 # --- the rates to try, signs over a map, accuracy over compute
-
-LAPTOP = Place("laptop", "digits")
-
 
 LISTS = """
 name: Lists as they were released
@@ -159,7 +144,7 @@ def test_what_is_to_beat_is_counted_on_the_variant_that_was_run(tmp_path, monkey
     lines = by_rate("lists", ["FP", "UP"], SEEN).figure.axes[0].lines
     assert [line.get_ydata()[0] for line in lines if line.get_label() == "trivial baseline"] == [released]
     (cells,) = setups([StudyCells(tmp_path / "runs/lists", "published")]).values()
-    assert f'"floor": {released:.2f}' in explorer({"lists": cells})._repr_html_()
+    assert f'"floor": {released:.2f}' in explorer({("lists", ""): cells})._repr_html_()
 
 
 def test_every_pair_has_both_arms():
@@ -168,18 +153,26 @@ def test_every_pair_has_both_arms():
 
 
 def test_best_rates_stand_beside_those_of_an_eighth_of_the_steps():
-    pixel, pilot = "digits by pixel, tiny-lm, 1,500", {"task, model, steps": "a pilot", "frozen": "1e-3"}
-    table = rates_table({pixel: PAIRS[pixel]}, {"FP": "frozen", "LP": "LoRA"}, "", [pilot]).frame
+    pixel, pilot = "digits by pixel, tiny-lm, 1,500", {NAME: "a pilot", "FP": "1e-3"}
+    table = rates_table({pixel: PAIRS[pixel]}, ("FP", "LP"), "", [pilot]).frame
+    frozen = LABEL["FP"]
     assert table.to_dict("records") == [
-        {"task, model, steps": pixel, "layers": "4", "batch": "8", "frozen": "3e-3 (1e-2)"},
-        {"task, model, steps": "a pilot", "layers": NONE, "batch": NONE, "frozen": "1e-3"},
+        {NAME: pixel, "layers": "4", "batch": "8", frozen: "3e-3 (1e-2)"},
+        {NAME: "a pilot", "layers": NONE, "batch": NONE, frozen: "1e-3"},
     ]
     place = PAIRS[pixel]
     assert [rate_text(place.level("FP", budget=steps).rate) for steps in (1500, 94)] == ["3e-3", "1e-2"]
 
 
+def test_rates_on_texts_are_those_that_validation_chose() -> None:
+    found = {setting: ways["WP"] for setting, ways in tried("banking77").items() if "WP" in ways}
+    rows = [row for row in rates_on_texts("banking77", "MiniLM") if "UP" in row]
+    assert [row["UP"] for row in rows] == [rate_text(each.rate) for each in found.values()]
+    assert [row["batch"] for row in rows] == ["32"] * len(found)
+
+
 def test_signs_are_those_of_the_contrasts():
-    found = signs("laptop", "FP", "UP")
+    found = LAPTOP.signs("FP", "UP")
     budgets = arms_of("laptop")["digits", "FP"].budgets
     assert all(len(row) == len(budgets) for row in found.values())
     for rate, row in found.items():
@@ -188,10 +181,11 @@ def test_signs_are_those_of_the_contrasts():
             assert sign == ("0" if each.open else "+" if each.mean > 0 else "-")
 
 
-def test_the_newest_result_has_a_day(tmp_path):
+def test_the_newest_result_has_a_day(tmp_path, monkeypatch):
     assert newest().split()[-1].isdigit()
     workspace(tmp_path, notebooks=False)
-    assert newest(tmp_path) == ""
+    monkeypatch.chdir(tmp_path)
+    assert newest() == ""
 
 
 def test_budgets_at_which_an_arm_leads_are_those_whose_interval_is_above_0() -> None:
@@ -253,7 +247,7 @@ def test_both_lowest_points_and_the_interval_of_their_ratio(cells) -> None:
 def test_arms_that_diverged_at_every_rate_have_no_valleys(cells, monkeypatch) -> None:
     lost = last_losses(cells["LP"])
     lost.iloc[0] = np.nan
-    monkeypatch.setattr("fpt.show.best_rates.last_losses", lambda cell: lost)
+    monkeypatch.setattr("fpt.show.pages.lora.last_losses", lambda cell: lost)
     assert valleys_figure(cells).get_label() == nothing().get_label()
 
 
@@ -272,12 +266,12 @@ def test_ratios_stand_in_rows_with_their_intervals_beside_ten_and_the_theory(cel
 
 def test_an_open_ratio_has_its_reason(cells, monkeypatch) -> None:
     losses = last_losses(cells["LP"])
-    monkeypatch.setattr("fpt.show.best_rates.last_losses", lambda cell: losses.iloc[:, :2])
+    monkeypatch.setattr("fpt.show.pages.lora.last_losses", lambda cell: losses.iloc[:, :2])
     assert "end of the grid" in rate_ratios_figure({"short": cells}).get_label()
 
 
 def test_an_open_ratio_is_no_number_of_times_in_the_legend(cells, monkeypatch) -> None:
-    monkeypatch.setattr("fpt.show.best_rates.last_losses", lambda arm: last_losses(arm).iloc[:, :2])
+    monkeypatch.setattr("fpt.show.pages.lora.last_losses", lambda arm: last_losses(arm).iloc[:, :2])
     figure = valleys_figure(cells)
     (_, text) = [text.get_text().replace("\n", " ") for text in figure.legends[0].texts]
     assert "end of the grid" in text
@@ -287,7 +281,7 @@ def test_an_open_ratio_is_no_number_of_times_in_the_legend(cells, monkeypatch) -
 def test_no_ratio_is_drawn_outside_of_the_panel(cells, monkeypatch) -> None:
     found = rate_ratio(*(last_losses(each) for each in cells.values()))
     wide = replace(found, value=10**0.5, seed_variance=0.0, slack=1.3)  # 0.16 to 63
-    monkeypatch.setattr("fpt.show.best_rates.rate_ratio", lambda *_: wide)
+    monkeypatch.setattr("fpt.show.pages.lora.rate_ratio", lambda *_: wide)
     least, most = rate_ratios_figure({"wide": cells}).axes[0].get_xlim()
     assert least < 0.2
     assert most > 60

@@ -1,0 +1,1 @@
+"""Figures and tables that one page of the book alone shows: a module a page, named after it."""
