@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ import pandas as pd
 import torch
 
 from fpt.errors import SpecError
-from fpt.tasks import BANKING77, BANKING77_ADVICE, CLINC150, CLINC150_ADVICE, Pooling
 from fpt.tasks.arrays import Divide, Finite, digest, hold_out, last_rows
-from fpt.tasks.files import fetch
+from fpt.tasks.catalogue import TASKS, Pooling
+from fpt.tasks.downloads import fetch
 from fpt.tasks.tables import few
 from fpt.tasks.task import Task
 from fpt.tasks.texts import read_texts, text_task
@@ -21,8 +21,8 @@ from fpt.tasks.texts import read_texts, text_task
 RAW = "https://raw.githubusercontent.com/"
 BANKING = RAW + "PolyAI-LDN/task-specific-datasets/57ec275d8078af65b7731c2a98be812d844a6d6b/banking_data/"
 CLINC = RAW + "clinc/oos-eval/828f8093932c8fe6ca7936c3d2e52903b1c523de/data/"
-TRAIN, TEST = BANKING77
-(FULL,) = CLINC150
+((TRAIN, TEST),) = TASKS["banking77"].files
+((FULL,),) = TASKS["clinc150"].files
 SOURCES = {  # address and SHA-256 of each file
     TRAIN: (BANKING + "train.csv", "b06e26ac675513959a63135f11b94ea7786ed02da65db93a5650d8838cbc664b"),
     TEST: (BANKING + "test.csv", "d12d6e3bc4c3103966ae786dc435913c0c563dfa328f5a3646d0e62cfeeb474d"),
@@ -41,8 +41,7 @@ def banking77(data_dir: Path, variant: str, labels: int, tokenizer: str, pooling
     `reading` as of fpt.tasks.texts.read_texts. Raises DataError as `fetch` does, and SpecError for more labels than a
     class has.
     """
-    paths = [_file(data_dir, name, BANKING77_ADVICE) for name in BANKING77]
-    tables = [pd.read_csv(path, dtype=str, keep_default_na=False) for path in paths]
+    tables = [pd.read_csv(path, dtype=str, keep_default_na=False) for path in _files("banking77", data_dir)]
     train, test = (table[["text", "category"]].to_numpy().tolist() for table in tables)
     held = max(1, len(train) // SHARE)
     return _task(
@@ -53,7 +52,7 @@ def banking77(data_dir: Path, variant: str, labels: int, tokenizer: str, pooling
         labels,
         reading,
         pooling=pooling,
-        checksum=_checksum(BANKING77),
+        checksum=digest(SOURCES[TRAIN][1], SOURCES[TEST][1]),
         source="BANKING77 (Casanueva et al. 2020), as its authors publish it",
         licence="CC BY 4.0",
     )
@@ -62,7 +61,8 @@ def banking77(data_dir: Path, variant: str, labels: int, tokenizer: str, pooling
 def clinc150(data_dir: Path, variant: str, labels: int, tokenizer: str, pooling: Pooling, **reading: Any) -> Task:
     """Queries to an assistant, in the three parts of its authors, without those that are out of scope. Otherwise as
     `banking77`."""
-    content = json.loads(_file(data_dir, FULL, CLINC150_ADVICE).read_text(encoding="utf-8"))
+    (path,) = _files("clinc150", data_dir)
+    content = json.loads(path.read_text(encoding="utf-8"))
     return _task(
         "clinc150",
         {"training": content["train"], "validation": content["val"], "test": content["test"]},
@@ -71,20 +71,16 @@ def clinc150(data_dir: Path, variant: str, labels: int, tokenizer: str, pooling:
         labels,
         reading,
         pooling=pooling,
-        checksum=_checksum(CLINC150),
+        checksum=digest(SOURCES[FULL][1]),
         source="CLINC150 (Larson et al. 2019), as its authors publish it",
         licence="CC BY 3.0",
     )
 
 
-def _file(data_dir: Path, name: str, advice: str) -> Path:
-    """The whole file of this name; downloaded where it is missing."""
-    address, checksum = SOURCES[name]
-    return fetch(data_dir / name, checksum, [address], advice)
-
-
-def _checksum(names: Sequence[str]) -> str:
-    return digest(*(SOURCES[name][1] for name in names))
+def _files(task: str, data_dir: Path) -> list[Path]:
+    """The whole files of a task; downloaded where they are missing."""
+    entry = TASKS[task]
+    return [fetch(data_dir / name, SOURCES[name][1], [SOURCES[name][0]], entry.advice) for name in entry.files[0]]
 
 
 def _task(

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from fpt.errors import DataError
-from fpt.tasks import BY_BYTES, BY_MODEL, BYTES, refuse_unused
-from fpt.tasks.arrays import Examples, Finite, in_rows, symbols
+from fpt.tasks.arrays import Examples, Finite, in_rows
+from fpt.tasks.catalogue import BY_BYTES, BY_MODEL, BYTES, refuse_unused
 from fpt.tasks.tables import shown
 from fpt.tasks.task import Task
 
@@ -65,8 +65,6 @@ def text_task(read: Read, labels: Tensor, divide: Callable[[Examples], Finite], 
     said = f"{cut:,} of {len(rows):,} texts are cut at" if cut else "no text is cut: the longest has"
     return Task(
         data=divide(Examples(rows, labels, torch.from_numpy(kept))),
-        encode=symbols,
-        tokens=longest,
         vocabulary=read.vocabulary,
         mask_padding=True,
         scaling=f"none: {read.what}; {said} {longest:,} {read.unit}; shorter ones are padded",

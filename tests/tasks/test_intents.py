@@ -18,10 +18,11 @@ from fpt import models
 from fpt.cli.doctor import _data
 from fpt.errors import DataError, FptError, SpecError
 from fpt.files import sha256
-from fpt.tasks import BANKING77, CLINC150, data_folder, files, intents, load
+from fpt.tasks import data_folder, downloads, intents, load
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import Task
 
+BANKING77, CLINC150 = (intents.TRAIN, intents.TEST), (intents.FULL,)
 FILES = {"banking77": BANKING77, "clinc150": CLINC150}
 LICENCES = {"banking77": "CC BY 4.0", "clinc150": "CC BY 3.0"}
 PARTS = ("train", "val", "test")
@@ -39,7 +40,7 @@ def copied(made_intents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def refuse(*_: Any, **__: Any) -> None:
         raise URLError("no network")
 
-    monkeypatch.setattr(files, "urlopen", refuse)
+    monkeypatch.setattr(downloads, "urlopen", refuse)
     shutil.copytree(made_intents / "intents", tmp_path / "intents")
     return tmp_path
 
@@ -232,7 +233,7 @@ def test_what_the_authors_publish_is_downloaded(
     def deliver(url: str, timeout: float) -> io.BytesIO:
         return io.BytesIO((made_intents / sources[url]).read_bytes())
 
-    monkeypatch.setattr(files, "urlopen", deliver)
+    monkeypatch.setattr(downloads, "urlopen", deliver)
     assert load(name, tmp_path).checksum == load(name, made_intents).checksum
     assert all((tmp_path / file).is_file() for file in FILES[name])
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from fpt.errors import DataError, SpecError
-from fpt.tasks import BRIGHTEST, BRIGHTEST_16, IMAGES, files_below, images_below, is_hidden, own_checksum
+from fpt.errors import DataError
 from fpt.tasks.arrays import sixths
-from fpt.tasks.files import PARTS, Array, brightness, check_bright, examples, own_card
-from fpt.tasks.images import image_task
+from fpt.tasks.catalogue import BRIGHTEST, BRIGHTEST_16
+from fpt.tasks.own.npz import PARTS, Array, brightness, check_bright, tensors
+from fpt.tasks.own.paths import IMAGES, files_below, images_below, is_hidden, own_checksum
 from fpt.tasks.pixels import Pixels
 from fpt.tasks.tables import counted, few
 from fpt.tasks.task import Task
@@ -53,11 +53,8 @@ def folder(path: Path, variant: str, size: int, patch: int, white: int) -> Task:
     test set.
 
     Raises DataError for a folder without classes, folders that are parts of data and no classes, a class with too few
-    images, an image that cannot be read, and images that are all but black; SpecError for a patch that does not divide
-    the size.
+    images, an image that cannot be read, and images that are all but black.
     """
-    if size % patch:
-        raise SpecError(f"folder: option patch {patch} does not divide size {size}.")
     parts = PARTS if all((path / part).is_dir() for part in PARTS) else ("",)
     classes = _classes(path / parts[0])
     for part in parts[1:]:
@@ -70,17 +67,20 @@ def folder(path: Path, variant: str, size: int, patch: int, white: int) -> Task:
     seen = [_seen(file) for part in files for file, _ in part]
     _check_white(path, seen, white)
     gray = all(image.gray for image in seen)
-    arrays: dict[str, Array] = {}
-    for name, found in zip(PARTS, files, strict=False):
-        arrays[f"x_{name}"] = np.stack([_pixels(file, size, gray, white) for file, _ in found])
-        arrays[f"y_{name}"] = np.array([label for _, label in found])
-    train, *official = examples(arrays, str(path), white=None)
-    return image_task(
+    train, *official = [
+        tensors(
+            np.stack([_pixels(file, size, gray, white) for file, _ in found]), np.array([label for _, label in found])
+        )
+        for found in files
+    ]
+    return Task(
         sixths(train, official),
         Pixels(patch),
+        classes=len(classes),
+        checksum=own_checksum(f"folder:{path}"),
+        source=f"your own: {path.name}",
         read=_read(path, parts, classes, files),
         scaling=f"{_resized({image.side for image in seen}, size)}{'gray' if gray else 'RGB'}, {_divided(seen, white)}",
-        **own_card(path, own_checksum(f"folder:{path}")),
     )
 
 

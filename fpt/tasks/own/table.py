@@ -1,8 +1,4 @@
-"""Your own tables of numbers or of texts, one row an example.
-
-`npz:PATH` (arrays) is in fpt.tasks.images, `folder:PATH` in fpt.tasks.folders. Nothing here is downloaded, and nothing
-is unpickled.
-"""
+"""Your own tables of numbers or of texts, one row an example."""
 
 import re
 from pathlib import Path
@@ -15,9 +11,8 @@ from torch import Generator, Tensor
 
 from fpt.errors import DataError, SpecError, unknown
 from fpt.files import sha256
-from fpt.tasks import CSV, Pooling, refuse_unused
 from fpt.tasks.arrays import Examples, sixths
-from fpt.tasks.files import own_card
+from fpt.tasks.catalogue import Pooling, refuse_unused
 from fpt.tasks.tables import FEW, MISSING, counted, few, read_table, shown
 from fpt.tasks.task import Task
 from fpt.tasks.texts import Reader, read_texts, text_task
@@ -32,18 +27,8 @@ RISING = 10  # rows that are in the order of a measurement by chance once in a m
 SURELY = 20.0  # whole numbers drawn by chance would be without a repeat with a probability of exp(-20) or less
 # A number as pandas does not read it: with a currency, separators of thousands, a decimal comma, or in percent
 WRITTEN = r"[^\w\s]?\s?[+-]?(?:\d{1,3}(?:[,.'\u2019\s]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?)\s?[^\w\s]?"
-TEXTS = {
-    "text",
-    "sentence",
-    "review",
-    "comment",
-    "content",
-    "body",
-    "message",
-    "tweet",
-    "document",
-    "question",
-}  # names
+# Names of columns of texts
+TEXTS = {"text", "sentence", "review", "comment", "content", "body", "message", "tweet", "document", "question"}
 LOOKED_AT = 1000  # rows, to see whether they are text
 CATEGORIES = 10  # a column of no more different texts is a category
 
@@ -80,16 +65,16 @@ def table(
     _check_copies(numeric, labels, name, path)
     counts = torch.bincount(labels[:, 0], minlength=len(classes)).tolist()
     what = f"{len(frame):,} rows, {counted(classes, counts)} of column {shown(name)}{how}"
-    card = own_card(path, sha256(path)) | {"classes": len(classes)}
+    card: dict[str, Any] = {"classes": len(classes), "checksum": sha256(path), "source": f"your own: {path.name}"}
     if not _is_texts(numeric, text):
         of_texts = {"tokenizer": tokenizer, "tokens": tokens, "bytes": bytes, "pooling": pooling}
-        refuse_unused(CSV, of_texts, f"{path} is no table of texts")
+        refuse_unused("csv:PATH", of_texts, f"{path} is no table of texts")
         return _of_numbers(*_numbers(numeric, text, path), text, labels, what, patch, card)
-    refuse_unused(CSV, {"patch": patch}, f"{path} holds texts, and it is an option of columns of numbers")
+    refuse_unused("csv:PATH", {"patch": patch}, f"{path} holds texts, and it is an option of columns of numbers")
     column = frame[text[0]]
     card["read"] = f"{what}; input: the texts of column {shown(column.name)}"
     texts = _strings(column, path)
-    read = read_texts(CSV, texts, f"column {column.name} of {path}", tokens=tokens, bytes=bytes, reader=reader)
+    read = read_texts("csv:PATH", texts, f"column {column.name} of {path}", tokens=tokens, bytes=bytes, reader=reader)
     return text_task(read, labels, sixths, {**card, "pooling": pooling, "by_length": True, "texts": tuple(texts)})
 
 
@@ -227,8 +212,6 @@ def _of_numbers(
     return Task(
         data=sixths(Examples(torch.from_numpy(values), labels)),
         encode=ColumnPatches(patch),
-        tokens=values.shape[1] // patch,
-        width=patch,
         scaling="columns standardised over all rows" + (f"; {fill} of zeros to fill the last patch" if fill else ""),
         read="; ".join(said),
         **card,
