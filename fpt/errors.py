@@ -1,6 +1,7 @@
 """Errors that a user can correct: they say what was given, what is allowed and where it came from."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -23,6 +24,17 @@ class WeightsError(FptError):
 
 class LockedError(FptError):
     """A results folder that another process is writing, or that holds another spec."""
+
+
+@contextmanager
+def naming(place: object) -> Iterator[None]:
+    """The door of a file: an error that is raised inside begins with the place, unless it does so already."""
+    try:
+        yield
+    except FptError as error:
+        if str(error).startswith(str(place)):
+            raise
+        raise type(error)(f"{place}: {error}") from error
 
 
 def check_known(kind: str, given: object, allowed: Collection[Any], source: str = "") -> None:

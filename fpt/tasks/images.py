@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fpt.errors import DataError
+from fpt.errors import DataError, naming
 from fpt.files import sha256
 from fpt.tasks.arrays import Examples, Finite, hold_out, hold_out_equally, last_rows
 from fpt.tasks.catalogue import TASKS
@@ -117,9 +117,10 @@ def read(
     if not path.is_file():
         x_train, y_train, x_test, y_test = original(data_dir, TASKS[name].advice)
         return tensors(x_train, y_train), tensors(x_test, y_test), ""
-    train, test = read_npz(path)
-    if (found := tuple(train.inputs.shape[1:])) != shape:
-        raise DataError(f"{path}: images have the shape {found}, but must have {shape}.")
+    with naming(path):
+        train, test = read_npz(path)
+        if (found := tuple(train.inputs.shape[1:])) != shape:
+            raise DataError(f"images have the shape {found}, but must have {shape}.")
     return train, test, sha256(path)
 
 

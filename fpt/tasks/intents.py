@@ -16,7 +16,7 @@ from fpt.tasks.catalogue import TASKS, Pooling
 from fpt.tasks.downloads import fetch
 from fpt.tasks.tables import few
 from fpt.tasks.task import Task
-from fpt.tasks.texts import read_texts, text_task
+from fpt.tasks.texts import tokenized
 
 RAW = "https://raw.githubusercontent.com/"
 BANKING = RAW + "PolyAI-LDN/task-specific-datasets/57ec275d8078af65b7731c2a98be812d844a6d6b/banking_data/"
@@ -38,7 +38,7 @@ def banking77(data_dir: Path, variant: str, labels: int, tokenizer: str, pooling
     drawn by the seed, is validation.
 
     Of what is left all texts train, or so many `labels` a class, drawn by the seed. `pooling` is as of a Task,
-    `reading` as of fpt.tasks.texts.read_texts. Raises DataError as `fetch` does, and SpecError for more labels than a
+    `reading` as of fpt.tasks.texts.tokenized. Raises DataError as `fetch` does, and SpecError for more labels than a
     class has.
     """
     tables = [pd.read_csv(path, dtype=str, keep_default_na=False) for path in _files("banking77", data_dir)]
@@ -108,18 +108,15 @@ def _task(
             f"{name}: option labels is {labels}, but class {fewest} has {left[fewest]} texts to train on; give at most "
             "as many, or 0 for all."
         )
-    read = read_texts(name, [text for text, _ in pairs], name, **reading)
-    targets = torch.tensor([classes.index(intent) for _, intent in pairs])[:, None]
+    texts = [text for text, _ in pairs]
+    read = tokenized(name, texts, name, **reading)
+    examples = read.examples(torch.tensor([classes.index(intent) for _, intent in pairs])[:, None])
     used = f"{labels} of each class train" if labels else "all that are neither for validation nor for test train"
-    return text_task(
-        read,
-        targets,
-        lambda examples: Finite(examples[: -len(test)], examples[-len(test) :], divide, per_class=labels),
-        {
-            **card,
-            "classes": len(classes),
-            "by_length": True,
-            "texts": tuple(text for text, _ in pairs),
-            "read": f"{len(pairs):,} texts, {len(classes)} classes ({few(classes)}); {used}",
-        },
+    return Task(
+        Finite(examples[: -len(test)], examples[-len(test) :], divide, per_class=labels),
+        **read.card,
+        **card,
+        classes=len(classes),
+        texts=tuple(texts),
+        read=f"{len(pairs):,} texts, {len(classes)} classes ({few(classes)}); {used}",
     )

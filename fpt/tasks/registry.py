@@ -4,20 +4,21 @@ import os
 import re
 import runpy
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from fpt.errors import SpecError, check_known, check_options
+from fpt.errors import SpecError, check_known, check_options, naming
 from fpt.files import cache_folder, from_workspace, state_of, workspace_around
 from fpt.tasks.catalogue import BY_MODEL, READS, TASKS, Entry, OwnTable
 from fpt.tasks.own.paths import check_there, own_kind, own_path
 
 if TYPE_CHECKING:
     from fpt.tasks.task import Task
-    from fpt.tasks.texts import Reader
+    from fpt.tasks.texts import Tokenizer
 
 CODE = "FPT_TASKS"  # the environment variable that names a folder of tasks of your own
 MOST = 1_000_000  # a whole-number option; more would fill the memory before anything is trained
@@ -113,7 +114,7 @@ def load(
     data_dir: str | os.PathLike[str] | None = None,
     variant: str = "paper",
     *,
-    reader: "Reader | None" = None,
+    reader: "Tokenizer | None" = None,
     **options: Any,
 ) -> "Task":
     """The task `name`. It holds no seed: `task.split(seed)` does.
@@ -129,7 +130,9 @@ def load(
     loader = found.loader  # what is named by text is imported only now
     if isinstance(loader, str):
         loader = resolve_name(f"fpt.tasks.{loader}")
-    given_by = loader(own_path(name) if found.path else data_folder(data_dir), variant, **chosen, **given)
+    place = own_path(name) if found.path else data_folder(data_dir)
+    with naming(place) if found.path else nullcontext():
+        made = loader(place, variant, **chosen, **given)
     table = own_table(name, chosen)
-    task = replace(given_by, name=name, variant=variant, options=chosen, title=found.title, own_table=table)
+    task = replace(made, name=name, variant=variant, options=chosen, title=found.title, own_table=table)
     return replace(task, checksum=task.checksum or task.content)

@@ -8,7 +8,6 @@ import shutil
 import struct
 import tarfile
 import zipfile
-from functools import partial
 from http.client import IncompleteRead
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,7 +25,7 @@ from torchvision.datasets import CIFAR10, MNIST
 from fpt.errors import DataError, FptError
 from fpt.files import sha256
 from fpt.tasks import downloads, load
-from fpt.tasks.own.npz import NAMES, read_npz
+from fpt.tasks.own.npz import NAMES
 from fpt.tasks.tables import read_table
 
 Arrays = dict[str, Any]
@@ -197,7 +196,7 @@ def test_without_a_test_set_of_its_own_the_seed_draws_one(padded: bool, tmp_path
         assert (task.split(0).test.lengths is None) != (padded and name == "sequences")
     assert not np.array_equal(task.split(0).test.inputs, task.split(1).test.inputs)
     np.savez(tmp_path / "mnist.npz", x_train=images()["x_train"], y_train=images()["y_train"])
-    with pytest.raises(DataError, match=r"mnist\.npz has no x_test, y_test"):
+    with pytest.raises(DataError, match=r"mnist\.npz: it has no x_test, y_test"):
         load("mnist", tmp_path)
 
 
@@ -329,7 +328,7 @@ def test_a_file_that_is_no_whole_npz_is_refused_and_stays(name: str, content: by
     path = tmp_path / f"{name}.npz"
     path.write_bytes(content)
     sum_ = hashlib.sha256(content).hexdigest()
-    with pytest.raises(DataError, match=rf"{name}\.npz \(SHA-256 {sum_}\) is truncated, altered"):
+    with pytest.raises(DataError, match=rf"{name}\.npz: the file \(SHA-256 {sum_}\) is truncated, altered"):
         load("mnist" if name == "mnist" else f"npz:{path}", tmp_path)
     assert path.read_bytes() == content
 
@@ -342,7 +341,7 @@ def test_what_would_not_fit_into_memory_is_not_unpacked(
     zeros = np.zeros(100_000, np.int64)
     np.savez_compressed(tmp_path / "mine.npz", x_train=zeros[:, None], y_train=zeros)
     pd.DataFrame({"text": zeros}).to_parquet(tmp_path / "mine.parquet")
-    read = {"mine.npz": partial(read_npz, tested=False), "mine.parquet": read_table}[name]
+    read = {"mine.npz": lambda path: load(f"npz:{path}"), "mine.parquet": read_table}[name]
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=799_999))
     with pytest.raises(DataError, match=rf"{name}.* GiB are free"):
         read(tmp_path / name)

@@ -46,7 +46,7 @@ def copied(made_intents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def texts_of(examples: Examples) -> list[str]:
-    """The texts again, as far as fpt.tasks.texts.read_bytes kept them; half a letter at a cut is shown as U+FFFD."""
+    """The texts again, as far as fpt.tasks.texts.in_bytes kept them; half a letter at a cut is shown as U+FFFD."""
     return [bytes(symbol - 1 for symbol in row if symbol).decode(errors="replace") for row in examples.inputs.tolist()]
 
 

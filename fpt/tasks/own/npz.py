@@ -46,23 +46,21 @@ def npz(path: Path, variant: str, patch: int, padded: bool, white: int) -> Task:
     train, *official = read_npz(path, tested=False, white=white)
     if len(train) < (least := 2 if official else 3):
         parts = "validation" if official else "validation and test"
-        raise DataError(f"{path}: x_train has {len(train)} examples; needed: {least} or more, for training, {parts}.")
+        raise DataError(f"x_train has {len(train)} examples; needed: {least} or more, for training, {parts}.")
     data = sixths(train, official)
     if data.classes < 2:
-        raise DataError(f"{path}: y_train has the class 0 alone; needed are two or more.")
+        raise DataError("y_train has the class 0 alone; needed are two or more.")
     card: dict[str, Any] = {"classes": data.classes, "checksum": sha256(path), "source": f"your own: {path.name}"}
     if train.inputs.ndim > 2:
-        refuse_unused("npz:PATH", {"padded": padded}, f"{path} holds images, and it is an option of sequences")
+        refuse_unused("npz:PATH", {"padded": padded}, "that is an option of sequences, and it holds images")
         sides = "x".join(map(str, train.inputs.shape[1:3]))
         if any(side % patch for side in train.inputs.shape[1:3]):
-            raise SpecError(f"npz: option patch {patch} does not divide images of {sides} pixels.")
+            raise SpecError(f"option patch {patch} does not divide images of {sides} pixels.")
         said = _read(f"images of {sides} pixels", train, official)
         return Task(data, Pixels(patch, white), scaling=f"pixels divided by {white}", read=said, **card)
-    refuse_unused(
-        "npz:PATH", {"patch": patch, "white": white}, f"{path} holds sequences, and it is an option of images"
-    )
+    refuse_unused("npz:PATH", {"patch": patch, "white": white}, "that is an option of images, and it holds sequences")
     if padded:
-        _check_padding(dict(zip(PARTS, (train, *official), strict=False)), path)
+        _check_padding(dict(zip(PARTS, (train, *official), strict=False)))
     return Task(
         data.each(with_lengths) if padded else data,
         vocabulary=int(max(part.inputs.max() for part in (train, *official))) + 1,
@@ -86,26 +84,26 @@ def read_npz(path: Path, tested: bool = True, white: int = BRIGHTEST) -> list[Ex
         with open(path, "rb") as stream, NpzFile(stream, allow_pickle=False) as file:
             needed = NAMES if tested or not file.keys().isdisjoint(NAMES[2:]) else NAMES[:2]
             if missing := [name for name in needed if name not in file]:
-                raise DataError(f"{path} has no {', '.join(missing)}; it has {', '.join(file) or 'nothing'}.")
+                raise DataError(f"it has no {', '.join(missing)}; it has {', '.join(file) or 'nothing'}.")
             if (unused := [name for name in file if name not in NAMES]) and not tested:
-                raise DataError(f"{path}: {', '.join(unused)} would not be used; leave only {', '.join(NAMES)}.")
+                raise DataError(f"{', '.join(unused)} would not be used; leave only {', '.join(NAMES)}.")
             arrays = {name: _array(file, name) for name in needed}
     except DAMAGED as error:
         found = f" (SHA-256 {sha256(path)})" if path.is_file() else ""
-        raise DataError(f"{path}{found} is truncated, altered or no .npz file of numbers: {error}") from error
+        raise DataError(f"the file{found} is truncated, altered or no .npz file of numbers: {error}") from error
     for name, array in arrays.items():
-        _check_array(array, name.startswith("x"), f"{path}: {name}", white)
+        _check_array(array, name.startswith("x"), name, white)
     parts = [(arrays[f"x_{part}"], arrays[f"y_{part}"]) for part in PARTS if f"x_{part}" in arrays]
     for part, (x, y) in zip(PARTS, parts, strict=False):
         if len(x) != len(y):
-            raise DataError(f"{path}: x_{part} has {len(x)} rows, but y_{part} has {len(y)}.")
+            raise DataError(f"x_{part} has {len(x)} rows, but y_{part} has {len(y)}.")
     (first, labels), (last, _) = parts[0], parts[-1]
     if first.shape[1:] != last.shape[1:]:
         shapes = f"{first.shape} and {last.shape}"
-        raise DataError(f"{path}: x_train and x_test have the shapes {shapes}; their examples must have one shape.")
+        raise DataError(f"x_train and x_test have the shapes {shapes}; their examples must have one shape.")
     if absent := sorted(set(range(max(int(y.max()) for _, y in parts) + 1)) - set(labels.tolist())):
         listed = ", ".join(map(str, absent[:10]))
-        raise DataError(f"{path}: y_train has no label {listed}; labels run from 0 to the number of classes minus 1.")
+        raise DataError(f"y_train has no label {listed}; labels run from 0 to the number of classes minus 1.")
     return [tensors(x, y) for x, y in parts]
 
 
@@ -115,7 +113,7 @@ def _array(file: NpzFile, name: str) -> Array:
     assert file.zip is not None  # it is open
     try:
         stored = name if name in file.zip.namelist() else f"{name}.npy"  # as NumPy looks for it
-        check_fits(file.zip.getinfo(stored).file_size, f"{file.zip.filename}: {name}")
+        check_fits(file.zip.getinfo(stored).file_size, name)
         if isinstance(found := file[name], np.ndarray):
             return found
         raise ValueError("it is no array")
@@ -180,7 +178,7 @@ def _read(what: str, train: Examples, official: Sequence[Examples]) -> str:
     return f"{len(train):,} training{tested} {what}, {counted(range(len(counts)), counts)}"
 
 
-def _check_padding(parts: dict[str, Examples], path: Path) -> None:
+def _check_padding(parts: dict[str, Examples]) -> None:
     """DataError for padding that is not at the right end alone, and for sequences of nothing else; SpecError where
     nothing is padded."""
     for name, part in parts.items():
@@ -190,11 +188,11 @@ def _check_padding(parts: dict[str, Examples], path: Path) -> None:
             row = int(wrong.nonzero()[0])
             shown = ", ".join(map(str, part.inputs[row, :10].tolist()))
             raise DataError(
-                f"{path}: row {row} of x_{name} begins {shown}. With padded: true, 0 is no symbol and only fills on "
+                f"row {row} of x_{name} begins {shown}. With padded: true, 0 is no symbol and only fills on "
                 "the right, and a sequence has at least one symbol."
             )
     if all(bool((part.inputs != 0).all()) for part in parts.values()):
-        raise SpecError(f"npz: option padded is True, but {path} has no 0 that fills a sequence; leave it out.")
+        raise SpecError("option padded is True, but there is no 0 that fills a sequence; leave it out.")
 
 
 def with_lengths(data: Examples) -> Examples:
