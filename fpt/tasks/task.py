@@ -66,8 +66,9 @@ class Task:
     @cached_property
     def _encoded(self) -> torch.Size:
         """The shape of one example's tokens: (1, tokens, width), or of symbols (1, tokens)."""
-        one = self.data.train[:1] if isinstance(self.data, Finite) else self.data(1, generator(0, "shape"))
-        return self.encode(one.inputs).shape
+        with torch.device("cpu"):  # whoever asks may be building a model without memory
+            one = self.data.train[:1] if isinstance(self.data, Finite) else self.data(1, generator(0, "shape"))
+            return self.encode(one.inputs).shape
 
     @property
     def tokens(self) -> int:
