@@ -3,6 +3,7 @@ of specs need none."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
@@ -68,6 +69,15 @@ def _bits(strings: int, length: int, patch: int = 1) -> None:
 def _texts(tokenizer: str, pooling: str, **others: Any) -> None:
     check_known("tokenizer", tokenizer, TOKENIZERS)
     check_known("pooling", pooling, get_args(Pooling))
+
+
+def _labelled(smallest: int, labels: int, **reading: Any) -> None:
+    """Of data sets of which every class has so many texts to train on, or more."""
+    _texts(**reading)
+    if labels > smallest:
+        raise SpecError(
+            f"option labels is {labels}; the smallest class has {smallest} texts to train on, and 0 means all."
+        )
 
 
 def _arrays(white: int, **others: Any) -> None:
@@ -170,7 +180,7 @@ TASKS: dict[str, Entry] = {
         "programs:programs", "Text: the next byte of programs", classes=BYTES, tokens=(64,), own_table="predicts"
     ),
     "banking77": Entry(
-        "intents:banking77", "BANKING77", options=INTENTS, check=_texts,
+        "intents:banking77", "BANKING77", options=INTENTS, check=partial(_labelled, 31),
         files=(("intents/banking77_train.csv", "intents/banking77_test.csv"),),
         advice=(
             "CC BY 4.0; downloaded at first use. Without a network, get train.csv and test.csv of "
@@ -180,7 +190,8 @@ TASKS: dict[str, Entry] = {
         classes=77, tokens=_filled,
     ),
     "clinc150": Entry(
-        "intents:clinc150", "CLINC150", options=INTENTS, check=_texts, files=(("intents/clinc150_full.json",),),
+        "intents:clinc150", "CLINC150", options=INTENTS, check=partial(_labelled, 100),
+        files=(("intents/clinc150_full.json",),),
         advice=(
             "CC BY 3.0; downloaded at first use. Without a network, get data/data_full.json of "
             "github.com/clinc/oos-eval, commit 828f8093, and put it as clinc150_full.json into the folder intents of "

@@ -1,8 +1,7 @@
 """Intents: what a person wants who wrote a short text. BANKING77 and CLINC150, from their authors' own addresses."""
 
 import json
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pandas as pd
 import torch
 
-from fpt.errors import SpecError
 from fpt.tasks.arrays import Divide, Finite, digest, hold_out, last_rows
 from fpt.tasks.catalogue import TASKS, Pooling
 from fpt.tasks.downloads import fetch
@@ -38,17 +36,14 @@ def banking77(data_dir: Path, variant: str, labels: int, tokenizer: str, pooling
     drawn by the seed, is validation.
 
     Of what is left all texts train, or so many `labels` a class, drawn by the seed. `pooling` is as of a Task,
-    `reading` as of fpt.tasks.texts.tokenized. Raises DataError as `fetch` does, and SpecError for more labels than a
-    class has.
+    `reading` as of fpt.tasks.texts.tokenized. Raises DataError as `fetch` does.
     """
     tables = [pd.read_csv(path, dtype=str, keep_default_na=False) for path in _files("banking77", data_dir)]
     train, test = (table[["text", "category"]].to_numpy().tolist() for table in tables)
-    held = max(1, len(train) // SHARE)
     return _task(
         "banking77",
-        {"training": train, "test": test},
-        partial(hold_out, count=held),
-        held,
+        [train, test],
+        partial(hold_out, count=max(1, len(train) // SHARE)),
         labels,
         reading,
         pooling=pooling,
@@ -65,9 +60,8 @@ def clinc150(data_dir: Path, variant: str, labels: int, tokenizer: str, pooling:
     content = json.loads(path.read_text(encoding="utf-8"))
     return _task(
         "clinc150",
-        {"training": content["train"], "validation": content["val"], "test": content["test"]},
+        [content["train"], content["val"], content["test"]],
         partial(last_rows, count=len(content["val"])),
-        0,
         labels,
         reading,
         pooling=pooling,
@@ -84,36 +78,17 @@ def _files(task: str, data_dir: Path) -> list[Path]:
 
 
 def _task(
-    name: str,
-    parts: Mapping[str, Pairs],
-    divide: Divide,
-    held: int,
-    labels: int,
-    reading: Mapping[str, Any],
-    **card: Any,
+    name: str, parts: Sequence[Pairs], divide: Divide, labels: int, reading: Mapping[str, Any], **card: Any
 ) -> Task:
-    """The task of these parts, the training part first and the test part last. `divide` is as of Finite; `held`: so
-    many training texts a seed holds out, stratified.
-
-    Raises SpecError where a class has fewer than `labels`.
-    """
-    pairs = [pair for part in parts.values() for pair in part]
-    classes = sorted({intent for _, intent in pairs})
-    train, test = parts["training"], parts["test"]
-    sizes = Counter(intent for _, intent in train)
-    left = {intent: size - -(-size * held // len(train)) for intent, size in sizes.items()}  # of any seed at least
-    fewest = min(left, key=lambda intent: left[intent])
-    if labels > left[fewest]:
-        raise SpecError(
-            f"{name}: option labels is {labels}, but class {fewest} has {left[fewest]} texts to train on; give at most "
-            "as many, or 0 for all."
-        )
+    """The task of these parts, the training part first and the test part last. `divide` is as of Finite."""
+    pairs = [pair for part in parts for pair in part]
+    classes, tests = sorted({intent for _, intent in pairs}), len(parts[-1])
     texts = [text for text, _ in pairs]
     read = tokenized(name, texts, name, **reading)
     examples = read.examples(torch.tensor([classes.index(intent) for _, intent in pairs])[:, None])
     used = f"{labels} of each class train" if labels else "all that are neither for validation nor for test train"
     return Task(
-        Finite(examples[: -len(test)], examples[-len(test) :], divide, per_class=labels),
+        Finite(examples[:-tests], examples[-tests:], divide, per_class=labels),
         **read.card,
         **card,
         classes=len(classes),

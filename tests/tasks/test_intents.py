@@ -18,7 +18,7 @@ from fpt import models
 from fpt.cli.doctor import _data
 from fpt.errors import DataError, FptError, SpecError
 from fpt.files import sha256
-from fpt.tasks import data_folder, downloads, intents, load
+from fpt.tasks import check, data_folder, downloads, intents, load
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import Task
 
@@ -149,19 +149,17 @@ def test_ten_and_thirty_labels_of_the_whole_files(name: str) -> None:
     check_labels(name, data_folder(), 10, 30, 900)
 
 
-@both
-def test_more_labels_than_a_class_has_are_refused(name: str, made_intents: Path) -> None:
-    left = {"banking77": 11, "clinc150": 8}[name]  # one of 12 is validation; of the other task none
-    assert all(load(name, made_intents, labels=left).split(seed).train_size == 4 * left for seed in range(20))
-    with pytest.raises(SpecError, match=rf"labels is {left + 1}, but class \S+ has {left} texts"):
-        load(name, made_intents, labels=left + 1)
+@pytest.mark.parametrize(("name", "most"), [("banking77", 31), ("clinc150", 100)])
+def test_more_labels_than_a_class_has_are_refused(name: str, most: int) -> None:
+    check(name, "paper", {"labels": most})
+    with pytest.raises(SpecError, match=rf"labels is {most + 1}; the smallest class has {most} texts"):
+        check(name, "paper", {"labels": most + 1})
 
 
 @pytest.mark.data
-def test_the_smallest_class_of_banking77_bounds_the_labels() -> None:
-    assert load("banking77", labels=31).split(3).train_size == 31 * 77
-    with pytest.raises(SpecError, match="class contactless_not_working has 31 texts"):
-        load("banking77", labels=32)
+@pytest.mark.parametrize(("name", "most", "classes"), [("banking77", 31, 77), ("clinc150", 100, 150)])
+def test_every_class_has_the_most_labels(name: str, most: int, classes: int) -> None:
+    assert load(name, labels=most).split(3).train_size == most * classes
 
 
 # --- symbols
