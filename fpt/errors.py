@@ -28,12 +28,10 @@ class LockedError(FptError):
 
 @contextmanager
 def naming(place: object) -> Iterator[None]:
-    """The door of a file: an error that is raised inside begins with the place, unless it does so already."""
+    """The door of a file: what is wrong inside is told with the place before it."""
     try:
         yield
     except FptError as error:
-        if str(error).startswith(str(place)):
-            raise
         raise type(error)(f"{place}: {error}") from error
 
 

@@ -10,7 +10,7 @@ from typing import TextIO
 import numpy as np
 import pandas as pd
 
-from fpt.errors import DataError, naming
+from fpt.errors import DataError
 from fpt.files import check_fits
 
 MOST_COLUMNS = 10_000  # tokens beyond that fill the memory of every model here
@@ -30,20 +30,20 @@ def read_table(path: Path) -> pd.DataFrame:
     """A table, by the ending of its name; decimals of parquet become numbers.
 
     Raises DataError for a file of another kind, and for one that cannot be read, has no rows, no header, two columns of
-    one name, another separator, rows with more fields than the header, or quotes that join rows.
+    one name, another separator, rows with more fields than the header, or quotes that join rows. It does not name the
+    file: whoever asks does, by fpt.errors.naming.
     """
     ending = path.suffix.lower()
-    with naming(path):
-        if ending not in ENDINGS:
-            raise DataError(f"the name of a table ends in {', '.join(ENDINGS)}.")
-        try:
-            frame = _parquet(path) if ending == ".parquet" else _text(path, "\t" if ending == ".tsv" else ",")
-        except UNREADABLE as error:
-            raise DataError(f"it is no table that can be read: {error}") from error
-        if frame.empty:
-            raise DataError("it has no rows.")
-        frame.columns = frame.columns.map(str)  # parquet may number them
-        _check_heads(list(frame.columns))
+    if ending not in ENDINGS:
+        raise DataError(f"the name of a table ends in {', '.join(ENDINGS)}.")
+    try:
+        frame = _parquet(path) if ending == ".parquet" else _text(path, "\t" if ending == ".tsv" else ",")
+    except UNREADABLE as error:
+        raise DataError(f"it is no table that can be read: {error}") from error
+    if frame.empty:
+        raise DataError("it has no rows.")
+    frame.columns = frame.columns.map(str)  # parquet may number them
+    _check_heads(list(frame.columns))
     return frame
 
 
@@ -51,7 +51,7 @@ def _parquet(path: Path) -> pd.DataFrame:
     from pyarrow.parquet import read_metadata
 
     head = read_metadata(path)
-    check_fits(head.num_rows * head.num_columns * 8, str(path))  # bytes of a number, or of a place in memory
+    check_fits(head.num_rows * head.num_columns * 8, "it")  # bytes of a number, or of a place in memory
     frame = pd.read_parquet(path)
     if any(frame.index.names):  # columns that were made the index
         frame = frame.reset_index()

@@ -60,12 +60,12 @@ def folder(path: Path, variant: str, size: int, patch: int, white: int) -> Task:
     for part in parts[1:]:
         if (others := _classes(path / part)) != classes:
             differ = sorted({*others} ^ {*classes})
-            raise DataError(f"{path}: train/ and test/ have other classes; in one of them alone: {few(differ)}.")
+            raise DataError(f"train/ and test/ have other classes; in one of them alone: {few(differ)}.")
     files = [_files(path / part, classes) for part in parts]
     _check_parts(path / parts[0], classes, files[0])
-    _check_classes(path, classes, files, official=len(parts) > 1)
+    _check_classes(classes, files, official=len(parts) > 1)
     seen = [_seen(file) for part in files for file, _ in part]
-    _check_white(path, seen, white)
+    _check_white(seen, white)
     gray = all(image.gray for image in seen)
     train, *official = [
         tensors(
@@ -90,11 +90,11 @@ def _folders(path: Path) -> list[str]:
 
 
 def _classes(path: Path) -> list[str]:
-    """The classes of a folder, sorted: the folders in it."""
+    """The classes of a folder, sorted: the folders in it. Raises DataError for fewer than two."""
     found = _folders(path)
     if len(found) < 2:
         here = f"it has {found[0]!r} alone" if found else "it has none"
-        raise DataError(f"{path}: needed are two folders of images or more, one a class; {here}.")
+        raise DataError(f"needed in {path.name}/ are two folders of images or more, one a class; {here}.")
     return found
 
 
@@ -111,11 +111,11 @@ def _check_parts(path: Path, classes: list[str], files: Labelled) -> None:
     training = [name for name in classes if words[name] & TRAINING]
     if (training and held) or len(held) == len(classes):
         raise DataError(
-            f"{path}: {few([*training, *held])} are parts of data, no classes; name the two parts train/ and test/."
+            f"{few([*training, *held])} are parts of data, no classes; name the two parts train/ and test/."
         )
     whole = {re.sub("[^a-z]", "", name.lower()) for name in classes}
     if all(map(DIVIDED.fullmatch, classes)) or (whole & PICTURES and whole & ANSWERS):
-        raise DataError(f"{path}: {few(classes)} are parts of data, no classes; needed is a folder of images a class.")
+        raise DataError(f"{few(classes)} are parts of data, no classes; needed is a folder of images a class.")
     inside: list[set[str]] = [set() for _ in classes]  # folders of a class, "" for what lies in none
     for file, label in files:
         inside[label].update(file.relative_to(path / classes[label]).parts[:-1][:1] or [""])
@@ -123,37 +123,37 @@ def _check_parts(path: Path, classes: list[str], files: Labelled) -> None:
         same = sorted(inside[one] & inside[other] - {""})
         if same and len(inside[one] | inside[other]) > 1:  # not where each has one and the same, with all of its images
             raise DataError(
-                f"{path}: {classes[one]} and {classes[other]} hold the same folders ({few(same)}): if these are the "
+                f"{classes[one]} and {classes[other]} hold the same folders ({few(same)}): if these are the "
                 "classes, put all images of each into one folder; if not, move the images out of them."
             )
 
 
-def _check_classes(path: Path, classes: list[str], files: list[Labelled], official: bool) -> None:
+def _check_classes(classes: list[str], files: list[Labelled], official: bool) -> None:
     """DataError for a class with too few images to be in every part."""
     needed = (2, 1) if official else (LEAST,)  # of train/, from which validation is taken, and of test/
     for name, part, least in zip(PARTS, files, needed, strict=False):
         counts = np.bincount([label for _, label in part], minlength=len(classes))
         if (counts < least).any():
             rarest = int(counts.argmin())
-            where = f"{path}/{name}" if official else str(path)
+            where = f"{name}/: " if official else ""
             kinds = f"; images end in {', '.join(IMAGES)}" if not counts[rarest] else ""
             raise DataError(
-                f"{where}: class {classes[rarest]!r} has {counts[rarest]} images; needed are {least} or more{kinds}."
+                f"{where}class {classes[rarest]!r} has {counts[rarest]} images; needed are {least} or more{kinds}."
             )
 
 
-def _check_white(path: Path, seen: Sequence[Seen], white: int) -> None:
+def _check_white(seen: Sequence[Seen], white: int) -> None:
     """DataError for images that would be all but black, at the white that their bits allow. A reader who names `white`
     knows it; in files of 8 and of 16 bits it would mean two."""
     depths = sorted({image.bits for image in seen})
     for bits in depths:
         if not white:
             bright = [image.bright for image in seen if image.bits == bits]
-            check_bright(bright, _brightest(bits), f"{path}: most images of {bits} bits")
+            check_bright(bright, _brightest(bits), f"most images of {bits} bits")
         elif white > _brightest(bits) or len(depths) > 1:
             named = " and of ".join(map(str, depths))
             raise DataError(
-                f"{path} has images of {named} bits, and option white is {white}: save all with one depth, of which "
+                f"it has images of {named} bits, and option white is {white}: save all with one depth, of which "
                 "white is a value."
             )
 
