@@ -1,6 +1,7 @@
 """Errors that a user can correct: they say what was given, what is allowed and where it came from."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -23,6 +24,15 @@ class WeightsError(FptError):
 
 class LockedError(FptError):
     """A results folder that another process is writing, or that holds another spec."""
+
+
+@contextmanager
+def naming(place: object) -> Iterator[None]:
+    """The door of a file: what is wrong inside is told with the place before it."""
+    try:
+        yield
+    except FptError as error:
+        raise type(error)(f"{place}: {error}") from error
 
 
 def check_known(kind: str, given: object, allowed: Collection[Any], source: str = "") -> None:

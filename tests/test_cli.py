@@ -27,7 +27,7 @@ from fpt.sweeps.engines import local as engines
 from fpt.sweeps.engines import ray as ray_engine
 from fpt.sweeps.study import load_study
 from fpt.sweeps.words import title
-from fpt.tasks import MNIST_RAW, TASKS, Entry, load
+from fpt.tasks import TASKS, Entry, load
 
 ROOT = Path(__file__).parents[1]
 TEXT = """
@@ -329,7 +329,7 @@ def test_doctor_says_what_is_here_and_how_to_get_the_rest(study, tmp_path, monke
 
 
 def test_one_of_several_files_of_a_task_is_not_its_data(tmp_path):
-    raw = [tmp_path / name for name in MNIST_RAW]
+    raw = [tmp_path / name for name in TASKS["mnist"].files[1]]
     raw[0].parent.mkdir(parents=True)
     for file in raw:
         assert dict(row[:2] for row in _data(tmp_path))["data: mnist"] == "not here"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import synthetic
 import torch
-from torch import Generator, Tensor
+from torch import Generator
 
 import fpt
 from fpt import papers
@@ -33,13 +33,7 @@ def parity(data_dir: Path, variant: str, length: int) -> Task:
         bits = torch.randint(0, 2, (count, length), generator=generator)
         return Examples(bits, bits.sum(1, keepdim=True) % 2)
 
-    def encode(inputs: Tensor, generator: Generator | None = None) -> Tensor:
-        return inputs
-
-    return Task(
-        draw, encode, tokens=length, vocabulary=2, classes=2, checksum=f"parity {length}",
-        source="drawn at random", licence="none needed", scaling="none",
-    )  # fmt: skip
+    return Task(draw, vocabulary=2, classes=2)
 
 
 PARITY = Entry(parity, "Parity of a bit string", options={"length": 6})
@@ -362,10 +356,7 @@ def parity(data_dir, variant, length):
         bits = torch.randint(0, 2, (count, length), generator=generator)
         return Examples(bits, bits.sum(1, keepdim=True) % 2)
 
-    return Task(
-        draw, lambda inputs, generator=None: inputs, tokens=length, vocabulary=2, classes=2, checksum=f"{length}",
-        source="drawn at random", licence="none needed", scaling="none",
-    )
+    return Task(draw, vocabulary=2, classes=2)
 
 
 TASK = Entry(parity, "Parity of bits", options={"length": 6}, classes=2)

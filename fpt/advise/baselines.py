@@ -67,7 +67,7 @@ def data_of(task: "Task", seed: int, test_examples: int | None = None) -> tuple[
 
 def models(task: "Task") -> dict[str, Callable[[], Any]]:
     """The baselines of a task, the cheapest first: what makes each, a classifier of scikit-learn."""
-    from fpt.tasks.own import ColumnPatches
+    from fpt.tasks.own.table import ColumnPatches
 
     linear = {TFIDF: partial(_tfidf, task.classes)} if task.texts else {LINEAR: partial(_linear, task)}
     found: dict[str, Callable[[], Any]] = {MAJORITY: _majority, **linear}

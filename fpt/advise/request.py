@@ -176,7 +176,7 @@ def _model_of(backbone: str, root: Path) -> str:
 def _reading(task: str, backbone: str, given: Mapping[str, Any], root: Path) -> dict[str, Any]:
     """The options of texts. The model's own tokenizer reads them where it has one and nothing else is asked for, and
     the mean over the last layer is what is read of it; without it, the most `tokens` of a text are its most bytes."""
-    from fpt.tasks.own import holds_texts
+    from fpt.tasks.own.table import holds_texts
 
     path = _inside(root, task)
     if tasks.own_kind(task) and not (path.is_file() and holds_texts(path, given.get("target", ""))):

@@ -44,14 +44,12 @@ def _data(folder: Path) -> Iterator[Finding]:
     for task, entry in tasks.known().items():
         found = entry.found_in(folder)
         if not entry.files:
-            yield f"data: {task}", "a file of yours" if task in tasks.OWN.values() else "needs no download", ""
+            yield f"data: {task}", "a file of yours" if entry.path else "needs no download", ""
         elif found:
             more = f" and {len(found) - 1} more" if len(found) > 1 else ""
             yield f"data: {task}", f"{found[0]}{more}", ""
         else:
-            ways = " or ".join(", ".join(names) for names in entry.files)
-            fetched = f"downloaded at first use; without a network, put {ways} into the data folder"
-            yield f"data: {task}", MISSING, entry.advice or fetched
+            yield f"data: {task}", MISSING, entry.advice
 
 
 def weights(backbone: Backbone) -> tuple[str, str]:

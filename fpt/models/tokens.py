@@ -21,7 +21,7 @@ from fpt.models.weights import local_folder, missing, packaged, quiet_library
 
 if TYPE_CHECKING:
     from fpt.tasks.task import Task
-    from fpt.tasks.texts import Read, Reader
+    from fpt.tasks.texts import Tokenized, Tokenizer
 
 FILES = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
@@ -89,13 +89,13 @@ def load_task(
     return tasks.load(name, data_dir, variant, reader=reader(read_by), **options)
 
 
-def reader(backbone: Backbone) -> "Reader":
+def reader(backbone: Backbone) -> "Tokenizer":
     """What reads texts as tokens of the backbone's own tokenizer, its special tokens included. What is kept of a text
     fits into the model's window."""
     check(backbone)
 
-    def read(texts: Sequence[str], most: int) -> "Read":
-        from fpt.tasks.texts import Read
+    def read(texts: Sequence[str], most: int) -> "Tokenized":
+        from fpt.tasks.texts import Tokenized
 
         tokenizer = _loaded(backbone.folder or (_packaged(backbone) if backbone.gguf else _fetched(backbone)))
         lengths = [len(ids) for ids in _ids(tokenizer, texts)]
@@ -108,7 +108,7 @@ def reader(backbone: Backbone) -> "Reader":
         rows = _ids(tokenizer, texts, truncation=True, max_length=kept)
         vocabulary = max(tokenizer.get_vocab().values()) + 1
         what = f"the model's own tokens ({vocabulary:,} different ones), read by its own embeddings"
-        return Read(rows, lengths, vocabulary, what, "tokens")
+        return Tokenized(rows, lengths, vocabulary, what, "tokens")
 
     return read
 

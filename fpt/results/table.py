@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fpt.errors import DataError, SpecError, check_known, unknown
+from fpt.errors import DataError, SpecError, check_known, naming, unknown
 from fpt.results.difference import Reading
 from fpt.sweeps import selection
 from fpt.tasks.tables import FEW, MISSING, few, read_table
@@ -175,7 +175,8 @@ def read_results(path: Path) -> pd.DataFrame:
     """
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
-    return read_table(path)
+    with naming(path):
+        return read_table(path)
 
 
 def columns(frame: pd.DataFrame, given: Columns, unpaired: bool = False) -> Columns:

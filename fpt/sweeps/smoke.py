@@ -153,4 +153,4 @@ def cut(task: Task) -> Task:
     def shortened(examples: Examples) -> Examples:
         return replace(examples, lengths=None if examples.lengths is None else examples.lengths.clamp(max=TOKENS))
 
-    return replace(task, data=task.data.each(shortened), encode=encode, tokens=TOKENS)
+    return replace(task, data=task.data.each(shortened), encode=encode)

@@ -78,6 +78,11 @@ class Finite:
     per_class: int = 0
     copies: dict[torch.device, Examples] = field(default_factory=dict, init=False)
 
+    @property
+    def classes(self) -> int:
+        """Of the labels of the training examples, which run from 0."""
+        return int(self.train.targets.max()) + 1
+
     def train_on(self, device: torch.device) -> Examples:
         """The training data on a device: one copy there, whatever the number of seeds."""
         if device not in self.copies:

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Generator, Tensor
 
-from fpt.tasks.arrays import Examples, digest
+from fpt.tasks.arrays import Examples
 from fpt.tasks.task import Task
 
 
@@ -53,13 +53,10 @@ def bit_memory(data_dir: Path, variant: str, strings: int, length: int, patch: i
     return Task(
         data=partial(draw_memory, strings=strings, length=length),
         encode=partial(tokens, patch=patch),
-        tokens=(strings + 1) * length // patch,
-        width=patch,
         readout=length // patch,
         per_token=patch,
         classes=2,
         relevant=partial(matching_string, patch=patch),
-        checksum=digest(f"bit-memory {strings} {length} {patch}"),
         source="drawn at random at every step; validation and test examples from streams of the seed's own",
         licence="none needed: generated",
         scaling="bits are -1 and 1, masked bits 0",
@@ -72,12 +69,9 @@ def bit_xor(data_dir: Path, variant: str, strings: int, length: int) -> Task:
     return Task(
         data=partial(draw_xor, strings=strings, length=length),
         encode=partial(tokens, patch=1),
-        tokens=strings * length,
-        width=1,
         readout=length,
         classes=2,
         relevant=same_place,
-        checksum=digest(f"bit-xor {strings} {length}"),
         source=f"drawn at random at every step out of {2 ** (strings * length):,} possible inputs",
         licence="none needed: generated",
         scaling="bits are 0 and 1",

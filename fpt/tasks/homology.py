@@ -8,70 +8,65 @@ from collections.abc import Callable
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Self
 
 import numpy as np
 import torch
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
+from fpt.documents import explained
 from fpt.errors import DataError
-from fpt.tasks import HOMOLOGY, HOMOLOGY_ADVICE
-from fpt.tasks.arrays import Examples, Finite, digest, in_rows, last_rows, symbols
+from fpt.tasks.arrays import Examples, Finite, digest, in_rows, last_rows
+from fpt.tasks.catalogue import TASKS
 from fpt.tasks.task import Task
 
 RESIDUES = "ABCDEFGHIKLMNOPQRSTUVWXYZ"  # IUPAC's 20 common and 5 rarer letters; J is none
-TRAIN, VALIDATION, FOLD_HOLDOUT = HOMOLOGY
+((TRAIN, VALIDATION, FOLD_HOLDOUT),) = TASKS["homology"].files
 FOLDS = 1_195
 LONGEST = 1_024  # tokens
 CLS, SEP, FIRST = 2, 3, 5  # TAPE's vocabulary: 0 pads, 1 (mask) and 4 (unknown) do not occur, FIRST is A
-FIELDS = ("primary", "fold_label", "protein_length")
 
 
-class Protein(NamedTuple):
-    """A checked record of TAPE's."""
+class Protein(BaseModel, strict=True):
+    """A record of TAPE's: what is read of it."""
 
-    residues: str
-    fold: int
+    primary: str = Field(pattern=f"^[{RESIDUES}]+$")  # the residues
+    fold_label: int = Field(ge=0, lt=FOLDS)
+    protein_length: int | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.protein_length not in (None, len(self.primary)):
+            raise ValueError(f"protein_length is {self.protein_length}, but primary has {len(self.primary)} residues")
+        return self
+
+
+PROTEINS = TypeAdapter(Annotated[list[Protein], Field(min_length=1)])
 
 
 def read(path: Path) -> list[Protein]:
-    """The records of one of TAPE's files, in its order. Fields other than FIELDS are dropped while it is read, since
-    the whole file (profiles of every residue) is some hundred times larger than what is needed of it.
+    """The records of one of TAPE's files, in its order. All other fields are dropped while it is read, since the whole
+    file (profiles of every residue) is some hundred times larger than what is needed of it.
 
-    Raises DataError, naming the file, the record and the rule, for a file that is missing or not whole, a record
-    without its fields, a letter that is no residue, or a label outside 0 .. FOLDS - 1.
+    Raises DataError for a file that is missing or not whole, and naming the record and the rule for one that is none of
+    TAPE's: no checksum of its files is known.
     """
     try:
         with open(path, encoding="utf-8") as file:
-            records = json.load(file, object_hook=lambda record: {key: record.get(key) for key in FIELDS})
-    except FileNotFoundError as error:
-        raise DataError(f"{path} is missing. {HOMOLOGY_ADVICE}") from error
+            records = json.load(file, object_hook=lambda each: {key: each.get(key) for key in Protein.model_fields})
+        return PROTEINS.validate_python(records)
+    except ValidationError as error:
+        wrong = "; ".join(map(explained, error.errors(include_url=False)[:1]))
+        raise DataError(f"{path}, records counted from 0: {wrong}") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path} is truncated, altered or no JSON: {error}. {HOMOLOGY_ADVICE}") from error
-    if not isinstance(records, list) or not records:
-        raise DataError(f"{path} holds no list of records. {HOMOLOGY_ADVICE}")
-    return [_checked(record, f"{path}: record {number} (from 0)") for number, record in enumerate(records)]
-
-
-def _checked(record: Any, source: str) -> Protein:
-    if not isinstance(record, dict):
-        raise DataError(f"{source} is {str(record)[:40]!r}, but must be an object with {' and '.join(FIELDS[:2])}.")
-    residues, fold, length = (record[field] for field in FIELDS)
-    if not isinstance(residues, str) or not residues:
-        raise DataError(f"{source}: primary is {residues!r:.40}, but must be a string of residues, one letter each.")
-    if foreign := sorted(set(residues) - set(RESIDUES)):
-        place = residues.index(foreign[0])
-        raise DataError(f"{source}: primary has {foreign[0]!r} at {place}, which is no residue; these are {RESIDUES}.")
-    if type(fold) is not int or not 0 <= fold < FOLDS:
-        raise DataError(f"{source}: fold_label is {fold!r}, but must be a whole number from 0 to {FOLDS - 1}.")
-    if length is not None and length != len(residues):
-        raise DataError(f"{source}: protein_length is {length!r}, but primary has {len(residues)} residues.")
-    return Protein(residues, fold)
+        why = f"is missing, truncated, altered or no JSON ({error})"
+        raise DataError(f"{path} {why}. {TASKS['homology'].advice}") from None
 
 
 def examples(proteins: list[Protein], encode: Callable[[str], list[int]], padded: bool) -> Examples:
     """Symbols (n, LONGEST) uint8 with 0 on the right, folds (n, 1), lengths (n,) or, if not `padded`, None."""
-    tokens = [encode(protein.residues) for protein in proteins]
-    lengths, folds = np.array([*map(len, tokens)]), torch.tensor([[protein.fold] for protein in proteins])
+    tokens = [encode(protein.primary) for protein in proteins]
+    lengths, folds = np.array([*map(len, tokens)]), torch.tensor([[protein.fold_label] for protein in proteins])
     rows = in_rows(np.fromiter(chain(*tokens), np.uint8), lengths, LONGEST)
     return Examples(rows, folds, torch.from_numpy(lengths) if padded else None)
 
@@ -104,7 +99,7 @@ def homology(data_dir: Path, variant: str) -> Task:
     kept: list[list[Protein]] = []
     for name in (TRAIN, VALIDATION, FOLD_HOLDOUT) if paper else (TRAIN, VALIDATION):
         every = read(data_dir / name)
-        kept.append([protein for protein in every if len(protein.residues) <= limit])
+        kept.append([protein for protein in every if len(protein.primary) <= limit])
         if not kept[-1]:
             raise DataError(f"{data_dir / name}: none of its sequences has at most {limit:,} residues.")
         notes.append(f"{len(every) - len(kept[-1])} of {len(every):,}")
@@ -114,12 +109,10 @@ def homology(data_dir: Path, variant: str) -> Task:
         data=Finite(tokens(kept[0] + kept[1]), tokens(kept[2]), partial(last_rows, count=len(kept[1])))
         if paper
         else Finite(tokens(kept[0]), tokens(kept[1]), None),
-        encode=symbols,
-        tokens=LONGEST,
         vocabulary=len(RESIDUES) if paper else FIRST + len(RESIDUES),
         classes=FOLDS if paper else 1_200,
         mask_padding=paper,
-        checksum=digest(variant, json.dumps(kept)),
+        checksum=digest(variant, json.dumps([[(each.primary, each.fold_label) for each in part] for part in kept])),
         source="TAPE (Rao et al. 2019): folds of SCOP 1.75, split as DeepSF (Hou et al. 2018) did",
         licence="none stated by TAPE, which asks that it and SCOPe (Fox et al. 2013) be cited",
         scaling=f"none: symbols; dropped as longer than {limit:,} residues: {', '.join(notes)} (file by file)"

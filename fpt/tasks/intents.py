@@ -1,7 +1,6 @@
 """Intents: what a person wants who wrote a short text. BANKING77 and CLINC150, from their authors' own addresses."""
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,19 +9,18 @@ from typing import Any
 import pandas as pd
 import torch
 
-from fpt.errors import SpecError
-from fpt.tasks import BANKING77, BANKING77_ADVICE, CLINC150, CLINC150_ADVICE, Pooling
 from fpt.tasks.arrays import Divide, Finite, digest, hold_out, last_rows
-from fpt.tasks.files import fetch
+from fpt.tasks.catalogue import TASKS, Pooling
+from fpt.tasks.downloads import fetch
 from fpt.tasks.tables import few
 from fpt.tasks.task import Task
-from fpt.tasks.texts import read_texts, text_task
+from fpt.tasks.texts import tokenized
 
 RAW = "https://raw.githubusercontent.com/"
 BANKING = RAW + "PolyAI-LDN/task-specific-datasets/57ec275d8078af65b7731c2a98be812d844a6d6b/banking_data/"
 CLINC = RAW + "clinc/oos-eval/828f8093932c8fe6ca7936c3d2e52903b1c523de/data/"
-TRAIN, TEST = BANKING77
-(FULL,) = CLINC150
+((TRAIN, TEST),) = TASKS["banking77"].files
+((FULL,),) = TASKS["clinc150"].files
 SOURCES = {  # address and SHA-256 of each file
     TRAIN: (BANKING + "train.csv", "b06e26ac675513959a63135f11b94ea7786ed02da65db93a5650d8838cbc664b"),
     TEST: (BANKING + "test.csv", "d12d6e3bc4c3103966ae786dc435913c0c563dfa328f5a3646d0e62cfeeb474d"),
@@ -38,22 +36,18 @@ def banking77(data_dir: Path, variant: str, labels: int, tokenizer: str, pooling
     drawn by the seed, is validation.
 
     Of what is left all texts train, or so many `labels` a class, drawn by the seed. `pooling` is as of a Task,
-    `reading` as of fpt.tasks.texts.read_texts. Raises DataError as `fetch` does, and SpecError for more labels than a
-    class has.
+    `reading` as of fpt.tasks.texts.tokenized. Raises DataError as `fetch` does.
     """
-    paths = [_file(data_dir, name, BANKING77_ADVICE) for name in BANKING77]
-    tables = [pd.read_csv(path, dtype=str, keep_default_na=False) for path in paths]
+    tables = [pd.read_csv(path, dtype=str, keep_default_na=False) for path in _files("banking77", data_dir)]
     train, test = (table[["text", "category"]].to_numpy().tolist() for table in tables)
-    held = max(1, len(train) // SHARE)
     return _task(
         "banking77",
-        {"training": train, "test": test},
-        partial(hold_out, count=held),
-        held,
+        [train, test],
+        partial(hold_out, count=max(1, len(train) // SHARE)),
         labels,
         reading,
         pooling=pooling,
-        checksum=_checksum(BANKING77),
+        checksum=digest(SOURCES[TRAIN][1], SOURCES[TEST][1]),
         source="BANKING77 (Casanueva et al. 2020), as its authors publish it",
         licence="CC BY 4.0",
     )
@@ -62,68 +56,42 @@ def banking77(data_dir: Path, variant: str, labels: int, tokenizer: str, pooling
 def clinc150(data_dir: Path, variant: str, labels: int, tokenizer: str, pooling: Pooling, **reading: Any) -> Task:
     """Queries to an assistant, in the three parts of its authors, without those that are out of scope. Otherwise as
     `banking77`."""
-    content = json.loads(_file(data_dir, FULL, CLINC150_ADVICE).read_text(encoding="utf-8"))
+    (path,) = _files("clinc150", data_dir)
+    content = json.loads(path.read_text(encoding="utf-8"))
     return _task(
         "clinc150",
-        {"training": content["train"], "validation": content["val"], "test": content["test"]},
+        [content["train"], content["val"], content["test"]],
         partial(last_rows, count=len(content["val"])),
-        0,
         labels,
         reading,
         pooling=pooling,
-        checksum=_checksum(CLINC150),
+        checksum=digest(SOURCES[FULL][1]),
         source="CLINC150 (Larson et al. 2019), as its authors publish it",
         licence="CC BY 3.0",
     )
 
 
-def _file(data_dir: Path, name: str, advice: str) -> Path:
-    """The whole file of this name; downloaded where it is missing."""
-    address, checksum = SOURCES[name]
-    return fetch(data_dir / name, checksum, [address], advice)
-
-
-def _checksum(names: Sequence[str]) -> str:
-    return digest(*(SOURCES[name][1] for name in names))
+def _files(task: str, data_dir: Path) -> list[Path]:
+    """The whole files of a task; downloaded where they are missing."""
+    entry = TASKS[task]
+    return [fetch(data_dir / name, SOURCES[name][1], [SOURCES[name][0]], entry.advice) for name in entry.files[0]]
 
 
 def _task(
-    name: str,
-    parts: Mapping[str, Pairs],
-    divide: Divide,
-    held: int,
-    labels: int,
-    reading: Mapping[str, Any],
-    **card: Any,
+    name: str, parts: Sequence[Pairs], divide: Divide, labels: int, reading: Mapping[str, Any], **card: Any
 ) -> Task:
-    """The task of these parts, the training part first and the test part last. `divide` is as of Finite; `held`: so
-    many training texts a seed holds out, stratified.
-
-    Raises SpecError where a class has fewer than `labels`.
-    """
-    pairs = [pair for part in parts.values() for pair in part]
-    classes = sorted({intent for _, intent in pairs})
-    train, test = parts["training"], parts["test"]
-    sizes = Counter(intent for _, intent in train)
-    left = {intent: size - -(-size * held // len(train)) for intent, size in sizes.items()}  # of any seed at least
-    fewest = min(left, key=lambda intent: left[intent])
-    if labels > left[fewest]:
-        raise SpecError(
-            f"{name}: option labels is {labels}, but class {fewest} has {left[fewest]} texts to train on; give at most "
-            "as many, or 0 for all."
-        )
-    read = read_texts(name, [text for text, _ in pairs], name, **reading)
-    targets = torch.tensor([classes.index(intent) for _, intent in pairs])[:, None]
+    """The task of these parts, the training part first and the test part last. `divide` is as of Finite."""
+    pairs = [pair for part in parts for pair in part]
+    classes, tests = sorted({intent for _, intent in pairs}), len(parts[-1])
+    texts = [text for text, _ in pairs]
+    read = tokenized(name, texts, name, **reading)
+    examples = read.examples(torch.tensor([classes.index(intent) for _, intent in pairs])[:, None])
     used = f"{labels} of each class train" if labels else "all that are neither for validation nor for test train"
-    return text_task(
-        read,
-        targets,
-        lambda examples: Finite(examples[: -len(test)], examples[-len(test) :], divide, per_class=labels),
-        {
-            **card,
-            "classes": len(classes),
-            "by_length": True,
-            "texts": tuple(text for text, _ in pairs),
-            "read": f"{len(pairs):,} texts, {len(classes)} classes ({few(classes)}); {used}",
-        },
+    return Task(
+        Finite(examples[:-tests], examples[-tests:], divide, per_class=labels),
+        **read.card,
+        **card,
+        classes=len(classes),
+        texts=tuple(texts),
+        read=f"{len(pairs):,} texts, {len(classes)} classes ({few(classes)}); {used}",
     )

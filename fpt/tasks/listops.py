@@ -20,8 +20,8 @@ from tqdm import tqdm
 from fpt.errors import DataError
 from fpt.files import check_sha256, replaced, sha256, write_atomically
 from fpt.seeds import stream
-from fpt.tasks import LRA_ADVICE, LRA_LISTOPS
-from fpt.tasks.arrays import Examples, Finite, digest, hold_out, in_rows, last_rows, symbols
+from fpt.tasks.arrays import Examples, Finite, digest, hold_out, in_rows, last_rows
+from fpt.tasks.catalogue import TASKS
 from fpt.tasks.task import Task
 from fpt.tasks.trees import CLOSE as CLOSE
 from fpt.tasks.trees import DIGIT, OPERATOR, TreeRules, trees
@@ -121,53 +121,45 @@ def read_lra(path: Path) -> Corpus:
     """One of Long Range Arena's files: columns Source and Target, separated by tabs; the parentheses of its binary
     trees are dropped.
 
-    Raises DataError with the line for a list that is none of Long Range Arena's, and for an answer that is not the
-    list's.
+    Raises DataError naming the line for what is none of Long Range Arena's lists, with its answer: no checksum of the
+    files is known.
     """
     found: list[tuple[bytes, int]] = []
+    line = 1
     try:
         with open(path, encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file, delimiter="\t")
-            if reader.fieldnames != ["Source", "Target"]:
-                raise DataError(f"{path}: its columns are {reader.fieldnames}, but must be Source and Target.")
-            for row in reader:
-                found.append(_read(row["Source"], row["Target"], f"{path}, line {reader.line_num}"))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read as text with tabs: {error}.") from error
+            reader = csv.reader(file, delimiter="\t")
+            if (heads := next(reader, [])) != ["Source", "Target"]:
+                raise ValueError(f"its columns are {heads}, but must be Source and Target")
+            for row in filter(None, reader):
+                line = reader.line_num
+                source, target = row
+                text = _symbols(source)
+                value = evaluate(text)
+                found.append((text, value))
+                if target != str(value):
+                    raise ValueError(f"expected the answer {value}, found {target}")
+    except (OSError, csv.Error, KeyError, IndexError, ValueError) as error:
+        raise DataError(f"{path}, line {line}, is none of Long Range Arena's: {error}") from error
     return corpus_of(found)
 
 
-def _read(source: str, target: str | None, where: str) -> tuple[bytes, int]:
-    """A list as it is written, in symbols, and its answer."""
-    words = [word for word in source.split() if word not in ("(", ")")]
-    if foreign := [word for word in words if word not in SYMBOLS]:
-        raise DataError(f"{where}: {foreign[0]!r} is none of {' '.join(SYMBOLS)}.")
-    text = bytes(SYMBOLS[word] for word in words)
-    try:
-        value = evaluate(text)
-    except (ValueError, IndexError) as error:
-        raise DataError(f"{where}: {source!r:.60} is not one value whose lists are closed and not empty.") from error
-    if target != str(value):
-        raise DataError(f"{where}: expected the answer {value}, found {target}.")
-    if len(text) >= LONG.max_length:
-        raise DataError(f"{where}: {len(text):,} tokens; Long Range Arena's lists have fewer than {LONG.max_length:,}.")
-    return text, value
+def _symbols(written: str) -> bytes:
+    """A list in symbols. Raises KeyError for a foreign word, and ValueError for a list that is too long."""
+    symbols = bytes(SYMBOLS[word] for word in written.split() if word not in ("(", ")"))
+    if len(symbols) >= LONG.max_length:
+        raise ValueError(f"{len(symbols):,} tokens; there are fewer than {LONG.max_length:,}")
+    return symbols
 
 
-def lra(data_dir: Path, train: int, heldout: int) -> Corpus:
-    """Long Range Arena's training, validation and test lists, one after the other; each file is read once, then cached.
+def lra(path: Path, count: int) -> Corpus:
+    """The lists of one of Long Range Arena's files, which is read once, then cached.
 
-    Raises DataError for a file that is missing, and as `read_lra` does; for another number of lists than `train` and
-    `heldout`: a file may be cut off at the end of a line.
+    Raises DataError as `read_lra` does, and for a file that is missing, or has more or fewer than `count` lists: it may
+    be cut off at the end of a line.
     """
-    counts = (train, heldout, heldout)
-    parts = [_lra_file(data_dir / name, count) for name, count in zip(LRA_LISTOPS, counts, strict=True)]
-    return Corpus(*map(np.concatenate, zip(*parts, strict=True)))
-
-
-def _lra_file(path: Path, count: int) -> Corpus:
     if not path.is_file():
-        raise DataError(f"{path} is missing. {LRA_ADVICE}")
+        raise DataError(f"{path} is missing. {TASKS['listops'].advice}")
     corpus = cached(path.parent, f"{path.stem}-{sha256(path)[:12]}", lambda: read_lra(path))
     if (found := len(corpus.answers)) != count:
         raise DataError(f"{path}: expected {count:,} lists (options train and heldout), found {found:,}.")
@@ -188,7 +180,9 @@ def listops(data_dir: Path, variant: str, train: int, heldout: int) -> Task:
     `lra` and `lra-released`: the same of Long Range Arena's own files, each list for what its file says.
     """
     if variant.startswith("lra"):
-        return _task(lra(data_dir, train, heldout), variant, heldout, LONG)
+        files = zip(TASKS["listops"].files[0], (train, heldout, heldout), strict=True)
+        parts = [lra(data_dir / name, count) for name, count in files]
+        return _task(Corpus(*map(np.concatenate, zip(*parts, strict=True))), variant, heldout, LONG)
     count = train + 2 * heldout
     made = cached(data_dir / "listops", f"listops-{count}", lambda: generate(LONG, count, "listops"))
     return _task(made, variant, heldout, LONG)
@@ -212,8 +206,6 @@ def _task(corpus: Corpus, variant: str, heldout: int, rules: TreeRules) -> Task:
     source, licence = LRA_FILES if variant.startswith("lra") else GENERATED
     return Task(
         data=_parts(data, variant, heldout),
-        encode=symbols,
-        tokens=width,
         vocabulary=16 if whole else 15,
         classes=10,
         mask_padding=whole,

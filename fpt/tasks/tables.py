@@ -30,19 +30,20 @@ def read_table(path: Path) -> pd.DataFrame:
     """A table, by the ending of its name; decimals of parquet become numbers.
 
     Raises DataError for a file of another kind, and for one that cannot be read, has no rows, no header, two columns of
-    one name, another separator, rows with more fields than the header, or quotes that join rows.
+    one name, another separator, rows with more fields than the header, or quotes that join rows. It does not name the
+    file: whoever asks does, by fpt.errors.naming.
     """
     ending = path.suffix.lower()
     if ending not in ENDINGS:
-        raise DataError(f"{path}: the name of a table ends in {', '.join(ENDINGS)}.")
+        raise DataError(f"the name of a table ends in {', '.join(ENDINGS)}.")
     try:
         frame = _parquet(path) if ending == ".parquet" else _text(path, "\t" if ending == ".tsv" else ",")
     except UNREADABLE as error:
-        raise DataError(f"{path} is no table that can be read: {error}") from error
+        raise DataError(f"it is no table that can be read: {error}") from error
     if frame.empty:
-        raise DataError(f"{path} has no rows.")
+        raise DataError("it has no rows.")
     frame.columns = frame.columns.map(str)  # parquet may number them
-    _check_heads(list(frame.columns), path)
+    _check_heads(list(frame.columns))
     return frame
 
 
@@ -50,7 +51,7 @@ def _parquet(path: Path) -> pd.DataFrame:
     from pyarrow.parquet import read_metadata
 
     head = read_metadata(path)
-    check_fits(head.num_rows * head.num_columns * 8, str(path))  # bytes of a number, or of a place in memory
+    check_fits(head.num_rows * head.num_columns * 8, "it")  # bytes of a number, or of a place in memory
     frame = pd.read_parquet(path)
     if any(frame.index.names):  # columns that were made the index
         frame = frame.reset_index()
@@ -66,15 +67,15 @@ def _text(path: Path, separator: str) -> pd.DataFrame:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             heads, first = _first_rows(file, separator)
-            _check_heads(heads, path)  # before the whole is read: of very many columns that takes minutes
-            _check_separator(heads, first, separator, path)
-            _check_fields(heads, first, path)
+            _check_heads(heads)  # before the whole is read: of very many columns that takes minutes
+            _check_separator(heads, first, separator)
+            _check_fields(heads, first)
             file.seek(0)
-            _check_quotes(file, separator, len(heads), path)
+            _check_quotes(file, separator, len(heads))
     finally:
         csv.field_size_limit(limit)
     frame = pd.read_csv(path, sep=separator, low_memory=False)  # in chunks, 1 and "1" would be two classes
-    _check_named(heads, frame, path)
+    _check_named(heads, frame)
     return frame
 
 
@@ -84,7 +85,7 @@ def _first_rows(file: TextIO, separator: str) -> tuple[list[str], list[str]]:
     return next(lines, []), next(lines, [])
 
 
-def _check_quotes(file: TextIO, separator: str, columns: int, path: Path) -> None:
+def _check_quotes(file: TextIO, separator: str, columns: int) -> None:
     """DataError for a quote that does not open and close a field, and for one that does with rows in between: a text
     that begins with a quote takes all rows up to the next quote for its own, and pandas says nothing.
 
@@ -104,13 +105,13 @@ def _check_quotes(file: TextIO, separator: str, columns: int, path: Path) -> Non
             taken.clear()
     except csv.Error as error:
         begin = parsed.line_num - len(taken) + 1
-        raise DataError(f"{path}, line {begin}: a quote is inside a field ({error}). {QUOTES}") from None
+        raise DataError(f"line {begin}: a quote is inside a field ({error}). {QUOTES}") from None
     if doubtful:
         file.seek(0)
         repeating = _repeating([row for row in csv.reader(file, delimiter=separator) if len(row) == columns][1:])
         for number, pair in doubtful:
             if any(all(row[place] in known for row in pair) for place, known in repeating.items()):
-                raise DataError(f"{path}: a quote joins several rows into one that ends in line {number}. {QUOTES}")
+                raise DataError(f"a quote joins several rows into one that ends in line {number}. {QUOTES}")
 
 
 def _kept(lines: Iterable[str], taken: list[str]) -> Iterator[str]:
@@ -131,7 +132,7 @@ def _repeating(rows: Sequence[Sequence[str]]) -> dict[int, set[str]]:
     return {place: found for place, found in values.items() if 2 * len(found) <= len(rows)}
 
 
-def _check_named(heads: list[str], frame: pd.DataFrame, path: Path) -> None:
+def _check_named(heads: list[str], frame: pd.DataFrame) -> None:
     """DataError where the first line holds data: half of it or more are numbers, most of them such as their columns
     have. Columns that are numbered, or measured at equal steps, as spectra are, have numbers for names."""
     numbers = pd.to_numeric(pd.Series(heads, dtype=object), errors="coerce").to_numpy(float)
@@ -142,40 +143,40 @@ def _check_named(heads: list[str], frame: pd.DataFrame, path: Path) -> None:
     columns = [pd.to_numeric(frame[heads[place]], errors="coerce") for place in places]
     within = [each.min() <= numbers[place] <= each.max() for each, place in zip(columns, places, strict=True)]
     if 2 * sum(within) > len(within):
-        raise DataError(f"{path}: its first line, {few(heads)}, holds data; {NAMES_NEEDED}.")
+        raise DataError(f"its first line, {few(heads)}, holds data; {NAMES_NEEDED}.")
 
 
-def _check_heads(heads: list[str], path: Path) -> None:
+def _check_heads(heads: list[str]) -> None:
     """DataError for too many columns, and for two of one name."""
     if len(heads) > MOST_COLUMNS:
-        raise DataError(f"{path} has {len(heads):,} columns; at most {MOST_COLUMNS:,} are a sequence here.")
+        raise DataError(f"it has {len(heads):,} columns; at most {MOST_COLUMNS:,} are a sequence here.")
     if long := [head for head in heads if len(head) > LONGEST]:
-        raise DataError(f"{path}: its first line, {few(long)}, is no header: a name has at most {LONGEST:,} letters.")
+        raise DataError(f"its first line, {few(long)}, is no header: a name has at most {LONGEST:,} letters.")
     if len(set(heads)) < len(heads):
         twice = sorted({head for head in heads if heads.count(head) > 1})
         if pd.to_numeric(pd.Series(twice, dtype=object), errors="coerce").notna().all():
-            raise DataError(f"{path}: its first line, {few(heads)}, holds data; {NAMES_NEEDED}.")
-        raise DataError(f"{path}: several columns are named {few(twice)}; give each a name of its own.")
+            raise DataError(f"its first line, {few(heads)}, holds data; {NAMES_NEEDED}.")
+        raise DataError(f"several columns are named {few(twice)}; give each a name of its own.")
 
 
-def _check_separator(heads: list[str], first: list[str], separator: str, path: Path) -> None:
+def _check_separator(heads: list[str], first: list[str], separator: str) -> None:
     """DataError for a first line that is no header, and for one that is one field, and would be several with another
     separator."""
     if heads and (heads[0].startswith("sep=") or (heads[0].startswith(("#", "%", "//")) and len(heads) < len(first))):
-        raise DataError(f"{path}: its first line, {few(heads)}, is no header; take it out.")
+        raise DataError(f"its first line, {few(heads)}, is no header; take it out.")
     for other, name in SEPARATORS.items():
         alone = len(heads) == 1 and (other != " " or len(first) < 2)  # a title has spaces, too
         if alone and other != separator and other in heads[0].strip():
             kind = ".tsv, with tabs" if separator == "\t" else ".csv, with commas"
-            raise DataError(f"{path}: its columns seem to be separated by {name}; save it as {kind}.")
+            raise DataError(f"its columns seem to be separated by {name}; save it as {kind}.")
 
 
-def _check_fields(heads: list[str], first: list[str], path: Path) -> None:
+def _check_fields(heads: list[str], first: list[str]) -> None:
     """DataError for a first row with more fields than the header: pandas takes the first ones for names of rows, and
     every column is another one. A later row with more fields it refuses itself."""
     if len(first) > len(heads):
         raise DataError(
-            f"{path}: its rows have more fields than the header. A decimal comma, or a comma in a text, needs quotes; "
+            "its rows have more fields than the header. A decimal comma, or a comma in a text, needs quotes; "
             "a column of names needs a name."
         )
 

@@ -1,8 +1,8 @@
 """The one Task class, for finite data and for streams, and the splits that it gives every seed."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cache, cached_property
 from typing import Any, Self
 
 import torch
@@ -10,58 +10,83 @@ from torch import Generator, Tensor
 
 from fpt.errors import SpecError
 from fpt.seeds import generator
-from fpt.tasks import OwnTable, Pooling
-from fpt.tasks.arrays import Draw, Encoder, Examples, Finite, of_like_length, stratified
+from fpt.tasks.arrays import Draw, Encoder, Examples, Finite, digest, of_like_length, stratified, symbols
+from fpt.tasks.catalogue import OwnTable, Pooling
 
 STREAM_EXAMPLES = 2_000  # evaluation examples of a stream, each for validation and test
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Task:
-    """Data and how they become tokens; own_table, name, variant, options and title are filled in by `fpt.tasks.load`.
+    """Data and how they become tokens. A loader gives `data`, `classes`, and `vocabulary` or `encode`, and the rest
+    where it differs from what stands here. What stands below `texts` is filled in by `fpt.tasks.load`.
 
-    tokens: longest sequence. Either width (features of a token; linear input layer) or vocabulary (symbols;
-    embedding) is set. readout: last positions read; per_token: predictions at each; classes: of each prediction.
-    pooling: what is read, the last positions, or the mean over all real ones, which makes one. mask_padding:
-    padding is masked in bidirectional backbones and the read-out is at the last real token; otherwise at the last
-    position. own_table: '' for new input and output layers; 'reads': the model's own table of symbols in the place
-    of the new input layer; 'predicts': in the place of both. data: Finite, or a function that draws examples (a
-    stream). relevant: which tokens each read-out position needs, (n, readout, tokens), where that is known. read:
-    of your own data in one line: how many examples, which classes, what is an input and what is left out.
-    by_length: a batch holds sequences of like length, and is cut to the longest of them, so that little is computed
-    for padding; the batches of two seeds have different lengths then. texts: of a task of texts, as they were read:
-    those of the training examples, then those of an official test set.
+    data: Finite, or a function that draws examples (a stream). encode: what makes features of an example (linear input
+    layer); with a vocabulary, the inputs are symbols below it (embedding). classes: of each prediction. readout: last
+    positions read; per_token: predictions at each. pooling: what is read, the last positions, or the mean over all real
+    ones, which makes one. mask_padding: padding is masked in bidirectional backbones and the read-out is at the last
+    real token; otherwise at the last position. by_length: a batch holds sequences of like length, and is cut to the
+    longest of them, so that little is computed for padding; the batches of two seeds have different lengths then.
+    relevant: which tokens each read-out position needs, (n, readout, tokens), where that is known. checksum: SHA-256 of
+    the files; empty: of the examples. read: of your own data in one line: how many examples, which classes, what is an
+    input and what is left out. texts: of a task of texts, as they were read: those of the training examples, then those
+    of an official test set. own_table: '' for new input and output layers; 'reads': the model's own table of symbols in
+    the place of the new input layer; 'predicts': in the place of both.
     """
 
     data: Finite | Draw
-    encode: Encoder  # (n, ...) integers -> (n, tokens, width) float32 or (n, tokens) int64
-    tokens: int
+    encode: Encoder = symbols  # (n, ...) integers -> (n, tokens, width) float32 or (n, tokens) int64
+    _: KW_ONLY
     classes: int
-    checksum: str
-    source: str
-    licence: str
-    scaling: str
-    width: int | None = None
     vocabulary: int | None = None
     readout: int = 1
     per_token: int = 1
     mask_padding: bool = False
-    own_table: OwnTable = ""
     pooling: Pooling = "last"
     by_length: bool = False
     relevant: Callable[[Examples], Tensor] | None = None
+    checksum: str = ""
+    source: str = "your own"
+    licence: str = "your own"
+    scaling: str = "none"
     read: str = ""
-    texts: tuple[str, ...] = field(default=(), repr=False)
+    texts: tuple[str, ...] = ()
     name: str = ""
     variant: str = "paper"
     options: Mapping[str, Any] = field(default_factory=dict)
     title: str = ""
+    own_table: OwnTable = ""
     # Features of its examples by what made them (fpt.training.features): another task begins without any.
-    features: dict[Any, Finite] = field(default_factory=dict, init=False, repr=False)
+    features: dict[Any, Finite] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
-        symbols = f"{self.vocabulary} symbols" if self.vocabulary else f"{self.width} features"
-        return f"Task({self.name or self.source}: {self.tokens} tokens of {symbols}, {self.classes} classes)"
+        what = f"{self.vocabulary} symbols" if self.vocabulary else f"{self.width} features"
+        return f"Task({self.name or self.source}: {self.tokens} tokens of {what}, {self.classes} classes)"
+
+    @cached_property
+    def _encoded(self) -> torch.Size:
+        """The shape of one example's tokens: (1, tokens, width), or of symbols (1, tokens)."""
+        with torch.device("cpu"):  # whoever asks may be building a model without memory
+            one = self.data.train[:1] if isinstance(self.data, Finite) else self.data(1, generator(0, "shape"))
+            return self.encode(one.inputs).shape
+
+    @property
+    def tokens(self) -> int:
+        """Of the longest sequence."""
+        return self._encoded[1]
+
+    @property
+    def width(self) -> int | None:
+        """Features of a token; None for symbols."""
+        return None if len(self._encoded) == 2 else self._encoded[2]
+
+    @property
+    def content(self) -> str:
+        """SHA-256 (hex) of the examples; of a stream, of its name and options, which decide what is drawn."""
+        if not isinstance(self.data, Finite):
+            return digest(" ".join(map(str, [self.name, *self.options.values()])))
+        parts = [self.data.train] if isinstance(self.data.test, int) else [self.data.train, self.data.test]
+        return digest(*(tensor for part in parts for tensor in (part.inputs, part.targets)))
 
     @property
     def predictions(self) -> int:

@@ -1,6 +1,6 @@
 """Texts as symbols: their bytes, or the tokens of a model's own tokenizer."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,16 +9,15 @@ import torch
 from torch import Tensor
 
 from fpt.errors import DataError
-from fpt.tasks import BY_BYTES, BY_MODEL, BYTES, refuse_unused
-from fpt.tasks.arrays import Examples, Finite, in_rows, symbols
+from fpt.tasks.arrays import Examples, in_rows
+from fpt.tasks.catalogue import BY_BYTES, BY_MODEL, BYTES, refuse_unused
 from fpt.tasks.tables import shown
-from fpt.tasks.task import Task
 
 PADDED_BYTES = BYTES + 1  # 0 fills, a byte b is the symbol b + 1
 
 
 @dataclass(frozen=True)
-class Read:
+class Tokenized:
     """Texts as symbols below `vocabulary`: a row a text, cut at the end; how many symbols each has in all; and in words
     what symbols are, and their plural."""
 
@@ -28,13 +27,27 @@ class Read:
     what: str
     unit: str
 
+    def examples(self, labels: Tensor) -> Examples:
+        """The texts, filled with 0 to the longest that is kept, and their labels (n, 1)."""
+        kept = np.array([len(row) for row in self.rows])
+        return Examples(in_rows(np.concatenate(self.rows), kept, int(kept.max())), labels, torch.from_numpy(kept))
 
-Reader = Callable[[Sequence[str], int], Read]  # texts, and the most symbols that are kept of one
+    @property
+    def card(self) -> dict[str, Any]:
+        """What a Task says of symbols of texts."""
+        kept = [len(row) for row in self.rows]
+        cut = sum(length > most for length, most in zip(self.lengths, kept, strict=True))
+        said = f"{cut:,} of {len(kept):,} texts are cut at" if cut else "no text is cut: the longest has"
+        scaling = f"none: {self.what}; {said} {max(kept):,} {self.unit}; shorter ones are padded"
+        return {"vocabulary": self.vocabulary, "mask_padding": True, "by_length": True, "scaling": scaling}
 
 
-def read_texts(
-    task: str, texts: Sequence[str], source: str, *, tokens: int, bytes: int, reader: Reader | None = None
-) -> Read:
+Tokenizer = Callable[[Sequence[str], int], Tokenized]  # texts, and the most symbols that are kept of one
+
+
+def tokenized(
+    task: str, texts: Sequence[str], source: str, *, tokens: int, bytes: int, reader: Tokenizer | None = None
+) -> Tokenized:
     """At most so many `tokens` of each text, of the tokenizer that is the `reader`; without one, so many `bytes`.
 
     `task` is the key of its entry. Raises SpecError for an option of the other way to read, and DataError for a text
@@ -42,33 +55,15 @@ def read_texts(
     """
     idle, tokenizer = ({"bytes": bytes}, BY_MODEL) if reader else ({"tokens": tokens}, BY_BYTES)
     refuse_unused(task, idle, f"the texts of {source} are read by tokenizer {tokenizer}")
-    read = reader(texts, tokens) if reader else read_bytes(texts, bytes)
-    for number, (text, row) in enumerate(zip(texts, read.rows, strict=True), 1):
+    found = reader(texts, tokens) if reader else in_bytes(texts, bytes)
+    for number, (text, row) in enumerate(zip(texts, found.rows, strict=True), 1):
         if not len(row):
             raise DataError(f"{source}: the tokenizer finds no token in row {number}, {shown(text)!r}.")
-    return read
+    return found
 
 
-def read_bytes(texts: Sequence[str], most: int) -> Read:
+def in_bytes(texts: Sequence[str], most: int) -> Tokenized:
     """Texts as their bytes in UTF-8: 0 fills, a byte b is the symbol b + 1."""
     encoded = [text.encode() for text in texts]
     rows = [np.frombuffer(each[:most], np.uint8).astype(np.int64) + 1 for each in encoded]
-    return Read(rows, [len(each) for each in encoded], PADDED_BYTES, "bytes of UTF-8", "bytes")
-
-
-def text_task(read: Read, labels: Tensor, divide: Callable[[Examples], Finite], card: Mapping[str, Any]) -> Task:
-    """Texts as symbols, filled with 0 to the longest that is kept; `divide` says which examples are for what."""
-    kept = np.array([len(row) for row in read.rows])
-    longest = int(kept.max())
-    rows = in_rows(np.concatenate(read.rows), kept, longest)
-    cut = int((np.array(read.lengths) > kept).sum())
-    said = f"{cut:,} of {len(rows):,} texts are cut at" if cut else "no text is cut: the longest has"
-    return Task(
-        data=divide(Examples(rows, labels, torch.from_numpy(kept))),
-        encode=symbols,
-        tokens=longest,
-        vocabulary=read.vocabulary,
-        mask_padding=True,
-        scaling=f"none: {read.what}; {said} {longest:,} {read.unit}; shorter ones are padded",
-        **card,
-    )
+    return Tokenized(rows, [len(each) for each in encoded], PADDED_BYTES, "bytes of UTF-8", "bytes")

@@ -102,13 +102,13 @@ def fleet(
         return made
     of_seeds = features_of(Fleet(task, template, recipe, [1.0], seeds[:1], device), seeds)
     changed = {
+        "data": of_seeds[seeds[0]],
         "encode": lambda features, generator=None: features,
-        "width": template.width,
         "vocabulary": None,
         "by_length": False,
     }
     kept = {each.name: getattr(task, each.name) for each in fields(task) if each.init}
-    features = FeatureTask(**{**kept, **changed, "tokens": task.readout}, of_seeds=of_seeds)
+    features = FeatureTask(**{**kept, **changed}, of_seeds=of_seeds)
     head: Any = copy(template)
     head.task, head.module, head.initialise = features, OutputLayer(template), template.initialise
     head.shapes = {name: template.shapes[name] for name in template.trainable}

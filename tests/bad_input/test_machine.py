@@ -24,7 +24,7 @@ from fpt.errors import DataError, FptError, WeightsError
 from fpt.models import backbone, weights
 from fpt.sweeps import engines, ledger, load_study
 from fpt.sweeps.engines import local
-from fpt.tasks import files as data_files
+from fpt.tasks import downloads
 from fpt.training import memory
 
 
@@ -135,10 +135,10 @@ class Slow(io.BytesIO):
 
 def test_a_mirror_that_trickles_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock: Iterator[int] = iter(range(0, 10_000, 3))
-    monkeypatch.setattr(data_files.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(data_files, "urlopen", lambda *_, **__: Slow(b"x" * 1000))
+    monkeypatch.setattr(downloads.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(downloads, "urlopen", lambda *_, **__: Slow(b"x" * 1000))
     with pytest.raises(DataError, match="bytes a second"):
-        data_files.fetch(tmp_path / "file", "0" * 32, ["http://slow/"], "advice")
+        downloads.fetch(tmp_path / "file", "0" * 32, ["http://slow/"], "advice")
     assert next(clock) < 60
 
 

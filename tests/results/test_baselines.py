@@ -28,7 +28,7 @@ from fpt.results.baselines import (
     known_scores,
     untouched_loss,
 )
-from fpt.tasks import BANKING77, CLINC150, OWN, TASKS, data_folder, load
+from fpt.tasks import TASKS, data_folder, intents, load
 from fpt.tasks.task import FiniteSplit, Task
 
 NOTEBOOK = definitions("notebooks/ladder.py")
@@ -55,7 +55,7 @@ def test_chance_is_that_of_the_classes_of_the_task(task: str, tmp_path: Path) ->
 
 
 def test_only_data_of_ones_own_have_no_known_chance() -> None:
-    assert [name for name, entry in TASKS.items() if entry.classes is None] == [*OWN.values()]
+    assert all((entry.classes is None) == bool(entry.path) for entry in TASKS.values())
     assert known_scores("npz:PATH") == {}
     assert math.isnan(floor("npz:PATH"))
 
@@ -95,7 +95,9 @@ def test_the_file_says_what_computed_it_on_which_data() -> None:
 
 
 def test_every_task_of_both_papers_and_ours_has_a_score() -> None:
-    for task in set(TASKS) - {*OWN.values(), "homology"}:  # the data of homology are not downloaded
+    for task in [
+        name for name, entry in TASKS.items() if not entry.path and name != "homology"
+    ]:  # the data of homology are not downloaded
         assert chance(task) <= floor(task) <= 0.75, task
     for task in ("digits", "digits-lra", "mnist", "cifar10", "cifar10-lra", *INTENTS):
         assert {"chance", MAJORITY, LINEAR} == set(known_scores(task)), task
@@ -154,10 +156,10 @@ def independent_score(task: Task, seed: int) -> float:
 def texts_in_files(task: str) -> list[tuple[str, str]]:
     """Texts and intents, those of the test part last."""
     if task == "clinc150":
-        content = json.loads((data_folder() / CLINC150[0]).read_text())
+        content = json.loads((data_folder() / intents.FULL).read_text())
         return [(text, intent) for part in ("train", "val", "test") for text, intent in content[part]]
     found = []
-    for name in BANKING77:
+    for name in (intents.TRAIN, intents.TEST):
         with open(data_folder() / name, newline="", encoding="utf-8") as stream:
             found += [(row["text"], row["category"]) for row in csv.DictReader(stream)]
     return found

@@ -28,9 +28,7 @@ def numbered(size: int, classes: int, divide: arrays.Divide | None, tests: int =
     rows, labels = torch.arange(size)[:, None], torch.arange(size) % classes
     test = Examples(10_000 + torch.arange(tests)[:, None], torch.arange(tests)[:, None] % classes)
     data = Finite(Examples(rows, labels[:, None], rows[:, 0] + 1), test if official else tests, divide)
-    return Task(
-        data, arrays.symbols, tokens=1, width=1, classes=classes, checksum="", source="", licence="", scaling=""
-    )
+    return Task(data, classes=classes)
 
 
 def numbers(part: Examples) -> list[int]:

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from fpt.errors import DataError
 from fpt.results import baseline_scores
-from fpt.tasks import HOMOLOGY, load
+from fpt.tasks import TASKS, load
 from fpt.tasks.homology import RESIDUES, plain, wrapped
 
 Records = list[dict[str, Any]]
+
+((*FILES,),) = TASKS["homology"].files
 
 # TAPE's published vocabulary (IUPAC_VOCAB), written out: an oracle that shares no code with ours.
 IUPAC = ["<pad>", "<mask>", "<cls>", "<sep>", "<unk>", *"ABCDEFGHIKLMNOPQRSTUVWXYZ"]
@@ -123,36 +125,36 @@ def test_the_checksum_sees_what_the_symbols_alone_do_not(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({"fold_label": 1}, "primary is None, but must be a string of residues"),
-        (protein("ACD", 1_195), "fold_label is 1195, but must be a whole number from 0 to 1194"),
-        ({"primary": "ACD", "fold_label": True}, "fold_label is True,"),
-        (protein("ACJD"), "primary has 'J' at 2, which is no residue; these are ABCDEFGHIKLMNOPQRSTUVWXYZ"),
-        (protein("ACD", protein_length=4), "protein_length is 4, but primary has 3 residues"),
-        ("ACD", "is 'ACD', but must be an object with primary and fold_label"),
+        ({"fold_label": 1}, "1.primary = None"),
+        (protein("ACD", 1_195), "1.fold_label = 1195: .* 1195"),
+        ({"primary": "ACD", "fold_label": True}, "1.fold_label = True"),
+        (protein("ACJD"), "1.primary = 'ACJD': .*ABCDEFGHIKLMNOPQRSTUVWXYZ"),
+        (protein("ACD", protein_length=4), "1: .*4, but primary has 3 residues"),
+        ("ACD", "1 = 'ACD'"),
     ],
 )
 def test_wrong_records_are_named(record: object, message: str, folder: Path) -> None:
     path = write(folder, [protein("ACD"), record])
-    with pytest.raises(DataError, match=rf"{path.name}: record 1 \(from 0\).*{message}"):
+    with pytest.raises(DataError, match=rf"{path.name}, records counted from 0: {message}"):
         load("homology", folder)
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda data: data[:-40], " is truncated, altered or no JSON"),
-        (lambda data: b"\xff" + data, " is truncated, altered or no JSON"),
-        (lambda data: b"[" * 100_000, " is truncated, altered or no JSON"),
-        (lambda data: b"[]", " holds no list of records"),
-        (lambda data: json.dumps(protein("ACD")).encode(), " holds no list of records"),
-        (lambda data: b"null", " holds no list of records"),
+        (lambda data: data[:-40], " is missing, truncated, altered or no JSON"),
+        (lambda data: b"\xff" + data, " is missing, truncated, altered or no JSON"),
+        (lambda data: b"[" * 100_000, " is missing, truncated, altered or no JSON"),
+        (lambda data: b"[]", ", .*at least one"),
+        (lambda data: json.dumps(protein("ACD")).encode(), ", .*list"),
+        (lambda data: b"null", ", .*list"),
         (lambda data: json.dumps([protein("A" * 1_025)]).encode(), ": none of its sequences has at most 1,024"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_and_stays(
     damage: Callable[[bytes], bytes], message: str, folder: Path
 ) -> None:
-    path = folder / HOMOLOGY[1]
+    path = folder / FILES[1]
     damaged = damage(path.read_bytes())
     path.write_bytes(damaged)
     with pytest.raises(DataError, match=path.name + message):
@@ -160,11 +162,11 @@ def test_a_file_that_cannot_be_used_is_refused_and_stays(
     assert path.read_bytes() == damaged
 
 
-@pytest.mark.parametrize("name", HOMOLOGY)
+@pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named_with_where_it_comes_from(name: str, folder: Path) -> None:
     path = folder / name
     path.unlink()
-    with pytest.raises(DataError, match=rf"{path.name} is missing\. .*data_raw_pytorch.*FPT_DATA"):
+    with pytest.raises(DataError, match=rf"{path.name} is missing.*data_raw_pytorch.*FPT_DATA"):
         load("homology", folder)
 
 

@@ -18,10 +18,11 @@ from fpt import models
 from fpt.cli.doctor import _data
 from fpt.errors import DataError, FptError, SpecError
 from fpt.files import sha256
-from fpt.tasks import BANKING77, CLINC150, data_folder, files, intents, load
+from fpt.tasks import check, data_folder, downloads, intents, load
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import Task
 
+BANKING77, CLINC150 = (intents.TRAIN, intents.TEST), (intents.FULL,)
 FILES = {"banking77": BANKING77, "clinc150": CLINC150}
 LICENCES = {"banking77": "CC BY 4.0", "clinc150": "CC BY 3.0"}
 PARTS = ("train", "val", "test")
@@ -39,13 +40,13 @@ def copied(made_intents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def refuse(*_: Any, **__: Any) -> None:
         raise URLError("no network")
 
-    monkeypatch.setattr(files, "urlopen", refuse)
+    monkeypatch.setattr(downloads, "urlopen", refuse)
     shutil.copytree(made_intents / "intents", tmp_path / "intents")
     return tmp_path
 
 
 def texts_of(examples: Examples) -> list[str]:
-    """The texts again, as far as fpt.tasks.texts.read_bytes kept them; half a letter at a cut is shown as U+FFFD."""
+    """The texts again, as far as fpt.tasks.texts.in_bytes kept them; half a letter at a cut is shown as U+FFFD."""
     return [bytes(symbol - 1 for symbol in row if symbol).decode(errors="replace") for row in examples.inputs.tolist()]
 
 
@@ -148,19 +149,17 @@ def test_ten_and_thirty_labels_of_the_whole_files(name: str) -> None:
     check_labels(name, data_folder(), 10, 30, 900)
 
 
-@both
-def test_more_labels_than_a_class_has_are_refused(name: str, made_intents: Path) -> None:
-    left = {"banking77": 11, "clinc150": 8}[name]  # one of 12 is validation; of the other task none
-    assert all(load(name, made_intents, labels=left).split(seed).train_size == 4 * left for seed in range(20))
-    with pytest.raises(SpecError, match=rf"labels is {left + 1}, but class \S+ has {left} texts"):
-        load(name, made_intents, labels=left + 1)
+@pytest.mark.parametrize(("name", "most"), [("banking77", 31), ("clinc150", 100)])
+def test_more_labels_than_a_class_has_are_refused(name: str, most: int) -> None:
+    check(name, "paper", {"labels": most})
+    with pytest.raises(SpecError, match=rf"labels is {most + 1}; the smallest class has {most} texts"):
+        check(name, "paper", {"labels": most + 1})
 
 
 @pytest.mark.data
-def test_the_smallest_class_of_banking77_bounds_the_labels() -> None:
-    assert load("banking77", labels=31).split(3).train_size == 31 * 77
-    with pytest.raises(SpecError, match="class contactless_not_working has 31 texts"):
-        load("banking77", labels=32)
+@pytest.mark.parametrize(("name", "most", "classes"), [("banking77", 31, 77), ("clinc150", 100, 150)])
+def test_every_class_has_the_most_labels(name: str, most: int, classes: int) -> None:
+    assert load(name, labels=most).split(3).train_size == most * classes
 
 
 # --- symbols
@@ -232,7 +231,7 @@ def test_what_the_authors_publish_is_downloaded(
     def deliver(url: str, timeout: float) -> io.BytesIO:
         return io.BytesIO((made_intents / sources[url]).read_bytes())
 
-    monkeypatch.setattr(files, "urlopen", deliver)
+    monkeypatch.setattr(downloads, "urlopen", deliver)
     assert load(name, tmp_path).checksum == load(name, made_intents).checksum
     assert all((tmp_path / file).is_file() for file in FILES[name])
 

@@ -69,7 +69,7 @@ def test_parquet_that_says_of_itself_what_is_not_so(about: Any, tmp_path: Path) 
     whole = {"index_columns": [], "columns": [], "column_indexes": []}
     said = whole | about if isinstance(about, dict) else about
     pq.write_table(table.replace_schema_metadata({"pandas": json.dumps(said)}), tmp_path / "x.parquet")
-    with pytest.raises(DataError, match=r"x\.parquet is no table that can be read"):
+    with pytest.raises(DataError, match=r"x\.parquet: it is no table that can be read"):
         load(f"csv:{tmp_path}/x.parquet")
 
 

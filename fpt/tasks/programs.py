@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from fpt.files import check_sha256
-from fpt.tasks import BYTES
-from fpt.tasks.arrays import Examples, Finite, digest, last_rows, symbols
+from fpt.tasks.arrays import Examples, Finite, last_rows
+from fpt.tasks.catalogue import BYTES
 from fpt.tasks.task import Task
 
 ARCHIVE = Path(__file__).with_name("python_3_11_7.tar.xz")
@@ -50,18 +50,15 @@ def windows(text: bytes) -> Examples:
     return Examples(cut(0), cut(1).long())
 
 
-def text(data_dir: Path, variant: str) -> Task:
+def programs(data_dir: Path, variant: str) -> Task:
     """Next byte at each of 64 places. Validation and test windows are the same for every seed."""
     train, validation, test = (windows(part) for part in read().values())
     both = Examples(torch.cat([train.inputs, validation.inputs]), torch.cat([train.targets, validation.targets]))
     return Task(
         data=Finite(both, test, partial(last_rows, count=len(validation))),
-        encode=symbols,
-        tokens=WINDOW,
         vocabulary=BYTES,
         readout=WINDOW,
         classes=BYTES,
-        checksum=digest(both.inputs, both.targets, test.inputs, test.targets),
         source="63 modules of the standard library of CPython 3.11.7, 15 to 62 kB each, divided by module",
         licence="Python Software Foundation License 2; its text is in the archive",
         scaling="none: a symbol is a byte",

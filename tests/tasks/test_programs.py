@@ -13,7 +13,7 @@ import fpt
 from fpt.errors import DataError, SpecError
 from fpt.sweeps.run import run_sweep
 from fpt.sweeps.spec import resolve
-from fpt.tasks import text
+from fpt.tasks import programs
 from fpt.training import measures
 from fpt.training.evaluate import score
 from fpt.training.fleet import Fleet, stack
@@ -37,8 +37,8 @@ def test_a_target_is_the_byte_after_its_place(task):
 
 
 def test_the_parts_are_whole_modules_and_none_is_in_two(task):
-    parts = text.read()
-    assert all(text.windows(parts[part]).inputs[0].numpy().tobytes() == parts[part][:64] for part in parts)
+    parts = programs.read()
+    assert all(programs.windows(parts[part]).inputs[0].numpy().tobytes() == parts[part][:64] for part in parts)
     train = {bytes(window.tolist()) for window in task.split(0).train_sample(None).inputs}
     for part in ("validation", "test"):
         rows = [bytes(window.tolist()) for window in getattr(task.split(0), part).inputs]
@@ -47,11 +47,11 @@ def test_the_parts_are_whole_modules_and_none_is_in_two(task):
 
 
 def test_an_altered_archive_is_refused(tmp_path):
-    copy = Path(shutil.copy(text.ARCHIVE, tmp_path))
+    copy = Path(shutil.copy(programs.ARCHIVE, tmp_path))
     for spoil, word in ((lambda: copy.write_bytes(copy.read_bytes()[:-1]), "SHA-256"), (copy.unlink, "cannot be read")):
         spoil()
         with pytest.raises(DataError, match=word):
-            text.read(copy)
+            programs.read(copy)
 
 
 def test_the_loss_is_that_of_the_librarys_own_causal_model(task):

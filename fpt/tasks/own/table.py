@@ -1,8 +1,4 @@
-"""Your own tables of numbers or of texts, one row an example.
-
-`npz:PATH` (arrays) is in fpt.tasks.images, `folder:PATH` in fpt.tasks.folders. Nothing here is downloaded, and nothing
-is unpickled.
-"""
+"""Your own tables of numbers or of texts, one row an example."""
 
 import re
 from pathlib import Path
@@ -13,14 +9,13 @@ import pandas as pd
 import torch
 from torch import Generator, Tensor
 
-from fpt.errors import DataError, SpecError, unknown
+from fpt.errors import DataError, SpecError, naming, unknown
 from fpt.files import sha256
-from fpt.tasks import CSV, Pooling, refuse_unused
 from fpt.tasks.arrays import Examples, sixths
-from fpt.tasks.files import own_card
+from fpt.tasks.catalogue import Pooling, refuse_unused
 from fpt.tasks.tables import FEW, MISSING, counted, few, read_table, shown
 from fpt.tasks.task import Task
-from fpt.tasks.texts import Reader, read_texts, text_task
+from fpt.tasks.texts import Tokenizer, tokenized
 
 TARGETS = ("target", "label", "class", "y")  # columns that are taken for the target
 LEAST = 3  # examples of a class; a seed may still draw none of them for one of its three parts
@@ -32,18 +27,8 @@ RISING = 10  # rows that are in the order of a measurement by chance once in a m
 SURELY = 20.0  # whole numbers drawn by chance would be without a repeat with a probability of exp(-20) or less
 # A number as pandas does not read it: with a currency, separators of thousands, a decimal comma, or in percent
 WRITTEN = r"[^\w\s]?\s?[+-]?(?:\d{1,3}(?:[,.'\u2019\s]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?)\s?[^\w\s]?"
-TEXTS = {
-    "text",
-    "sentence",
-    "review",
-    "comment",
-    "content",
-    "body",
-    "message",
-    "tweet",
-    "document",
-    "question",
-}  # names
+# Names of columns of texts
+TEXTS = {"text", "sentence", "review", "comment", "content", "body", "message", "tweet", "document", "question"}
 LOOKED_AT = 1000  # rows, to see whether they are text
 CATEGORIES = 10  # a column of no more different texts is a category
 
@@ -57,7 +42,7 @@ def table(
     tokenizer: str,
     tokens: int,
     pooling: Pooling,
-    reader: Reader | None = None,
+    reader: Tokenizer | None = None,
 ) -> Task:
     """A table, one row an example: CSV, TSV or parquet. `target` names the column of classes ("": one that is called
     target, label, class or y).
@@ -74,29 +59,30 @@ def table(
     would change nothing.
     """
     frame = _read(path)
-    name, how = _target(frame, target, path)
-    labels, classes = _labels(frame[name], path)
-    numeric, text = _inputs(frame, name, path)
-    _check_copies(numeric, labels, name, path)
+    name, how = _target(frame, target)
+    labels, classes = _labels(frame[name])
+    numeric, text = _inputs(frame, name)
+    _check_copies(numeric, labels, name)
     counts = torch.bincount(labels[:, 0], minlength=len(classes)).tolist()
     what = f"{len(frame):,} rows, {counted(classes, counts)} of column {shown(name)}{how}"
-    card = own_card(path, sha256(path)) | {"classes": len(classes)}
+    card: dict[str, Any] = {"classes": len(classes), "checksum": sha256(path), "source": f"your own: {path.name}"}
     if not _is_texts(numeric, text):
         of_texts = {"tokenizer": tokenizer, "tokens": tokens, "bytes": bytes, "pooling": pooling}
-        refuse_unused(CSV, of_texts, f"{path} is no table of texts")
-        return _of_numbers(*_numbers(numeric, text, path), text, labels, what, patch, card)
-    refuse_unused(CSV, {"patch": patch}, f"{path} holds texts, and it is an option of columns of numbers")
+        refuse_unused("csv:PATH", of_texts, "it is no table of texts")
+        return _of_numbers(*_numbers(numeric, text), text, labels, what, patch, card)
+    refuse_unused("csv:PATH", {"patch": patch}, "that is an option of columns of numbers, and it holds texts")
     column = frame[text[0]]
     card["read"] = f"{what}; input: the texts of column {shown(column.name)}"
-    texts = _strings(column, path)
-    read = read_texts(CSV, texts, f"column {column.name} of {path}", tokens=tokens, bytes=bytes, reader=reader)
-    return text_task(read, labels, sixths, {**card, "pooling": pooling, "by_length": True, "texts": tuple(texts)})
+    texts = _strings(column)
+    read = tokenized("csv:PATH", texts, f"column {column.name}", tokens=tokens, bytes=bytes, reader=reader)
+    return Task(sixths(read.examples(labels)), **read.card, **card, pooling=pooling, texts=tuple(texts))
 
 
 def holds_texts(path: Path, target: str) -> bool:
     """Whether a table is a task of texts. Raises DataError and SpecError as `table` does."""
-    frame = _read(path)
-    return _is_texts(*_inputs(frame, _target(frame, target, path)[0], path))
+    with naming(path):
+        frame = _read(path)
+        return _is_texts(*_inputs(frame, _target(frame, target)[0]))
 
 
 class ColumnPatches:
@@ -115,50 +101,48 @@ def _read(path: Path) -> pd.DataFrame:
     frame = read_table(path)
     for place, name in enumerate(frame, 1):
         if str(name).startswith("Unnamed: "):
-            raise DataError(f"{path}: column {place} has no name; name it, or take it out.")
+            raise DataError(f"column {place} has no name; name it, or take it out.")
     return frame
 
 
-def _target(frame: pd.DataFrame, target: str, path: Path) -> tuple[str, str]:
+def _target(frame: pd.DataFrame, target: str) -> tuple[str, str]:
     """The column of classes; and how it was found, where nobody named it."""
     names = [str(name) for name in frame.columns]
     if target and target not in names:
-        raise unknown("column", target, names, f"target of {path}")
+        raise unknown("column", target, names, "target")
     usual = [target] if target else [name for name in names if name.lower() in TARGETS]
     if len(usual) > 1:
-        raise SpecError(f"{path}: {few(usual)} may each be the column of classes; name it as `target` (--target).")
+        raise SpecError(f"{few(usual)} may each be the column of classes; name it as `target` (--target).")
     if not usual:
         last = f" (the last: {names[-1]})" if len(names) > FEW else ""
-        raise SpecError(f"{path}: name the column of classes as `target` (--target); it has {few(names)}{last}.")
+        raise SpecError(f"name the column of classes as `target` (--target); it has {few(names)}{last}.")
     if len(names) < 2:
-        raise DataError(f"{path} has the column {usual[0]} alone; needed are columns to predict it from.")
+        raise DataError(f"it has the column {usual[0]} alone; needed are columns to predict it from.")
     return usual[0], "" if target else ", guessed by its name"
 
 
-def _labels(column: "pd.Series[Any]", path: Path) -> tuple[Tensor, list[Any]]:
+def _labels(column: "pd.Series[Any]") -> tuple[Tensor, list[Any]]:
     """Labels (n, 1) from 0 on, in the order of their sorted names, and the classes."""
     if column.isna().any():
         row = int(column.isna().to_numpy().argmax()) + 1
         raise DataError(
-            f"{path}: column {column.name} has no value in row {row}, of {int(column.isna().sum())} such rows "
-            f"{MISSING}."
+            f"column {column.name} has no value in row {row}, of {int(column.isna().sum())} such rows {MISSING}."
         )
     if not column.map(pd.api.types.is_hashable).all():
-        raise DataError(f"{path}: column {column.name} holds lists; needed is one class a row.")
+        raise DataError(f"column {column.name} holds lists; needed is one class a row.")
     counts = column.value_counts()
     counts = counts[counts > 0]  # parquet may list classes that no row has
     if _is_measured(column, len(counts)) or len(counts) > min(MOST_CLASSES, len(column) // 2):
         raise DataError(
-            f"{path}: column {column.name} has {len(counts):,} different values in {len(column):,} rows: numbers to "
+            f"column {column.name} has {len(counts):,} different values in {len(column):,} rows: numbers to "
             "predict, not classes. Cut them into classes first, as pandas.qcut(column, 4) does into four of equal "
             "size; if they are codes of classes, put a letter before each."
         )
     if len(counts) < 2:
-        raise DataError(f"{path}: column {column.name} has the class {counts.index[0]} alone; needed are two or more.")
+        raise DataError(f"column {column.name} has the class {counts.index[0]} alone; needed are two or more.")
     if counts.min() < LEAST:
         raise DataError(
-            f"{path}: class {counts.idxmin()} of column {column.name} has {counts.min()} rows; needed are {LEAST} or "
-            "more."
+            f"class {counts.idxmin()} of column {column.name} has {counts.min()} rows; needed are {LEAST} or more."
         )
     classes = sorted(counts.index, key=str)
     codes = pd.Categorical(column, categories=classes).codes.astype(np.int64)
@@ -173,7 +157,7 @@ def _is_measured(column: "pd.Series[Any]", values: int) -> bool:
     return bool((column % 1 != 0).any()) or (values > MOST_NUMBERS and not counts_classes)
 
 
-def _check_copies(numeric: pd.DataFrame, labels: Tensor, target: str, path: Path) -> None:
+def _check_copies(numeric: pd.DataFrame, labels: Tensor, target: str) -> None:
     """DataError for a column of numbers whose values go one to one with the classes: the target under another name."""
     classes = labels[:, 0].numpy()
     for name in numeric:
@@ -181,12 +165,12 @@ def _check_copies(numeric: pd.DataFrame, labels: Tensor, target: str, path: Path
         pairs = len(np.unique(np.stack([values, classes]), axis=1).T)
         if pairs == len(np.unique(values)) == len(np.unique(classes)):
             raise DataError(
-                f"{path}: column {shown(name)} goes one to one with the classes of column {shown(target)} in every "
+                f"column {shown(name)} goes one to one with the classes of column {shown(target)} in every "
                 "row, so that it gives the answer away; take it out."
             )
 
 
-def _numbers(numeric: pd.DataFrame, text: list[str], path: Path) -> tuple[pd.DataFrame, list[str]]:
+def _numbers(numeric: pd.DataFrame, text: list[str]) -> tuple[pd.DataFrame, list[str]]:
     """Standardised columns, and the names of those that are constant.
 
     Raises DataError for missing values, and for a column whose values are so large, or so close together, that their
@@ -194,17 +178,17 @@ def _numbers(numeric: pd.DataFrame, text: list[str], path: Path) -> tuple[pd.Dat
     """
     lacking = [str(name) for name in numeric if not np.isfinite(numeric[name].astype(float)).all()]
     if lacking:
-        raise DataError(f"{path}: column {few(lacking)} has missing or infinite values; fill them, or take it out.")
+        raise DataError(f"column {few(lacking)} has missing or infinite values; fill them, or take it out.")
     values = numeric.astype(float)
     constant = [str(name) for name in values if values[name].nunique() == 1]
     kept = values.drop(columns=constant)
     if kept.empty:
-        raise DataError(f"{path} has no column of numbers that differ; it has {few([*constant, *text])}.")
+        raise DataError(f"it has no column of numbers that differ; it has {few([*constant, *text])}.")
     with np.errstate(over="ignore", invalid="ignore"):  # such a column is refused
         variance = kept.var()
     if extreme := [str(name) for name, value in variance.items() if not TINY <= value < np.inf]:
         raise DataError(
-            f"{path}: column {few(extreme)} has values that are too large, or too close together, to be standardised: "
+            f"column {few(extreme)} has values that are too large, or too close together, to be standardised: "
             f"their variance must lie between {TINY:.0e} and {np.finfo(float).max:.0e}. Give it in another unit."
         )
     return (kept - kept.mean()) / kept.std(), constant
@@ -227,8 +211,6 @@ def _of_numbers(
     return Task(
         data=sixths(Examples(torch.from_numpy(values), labels)),
         encode=ColumnPatches(patch),
-        tokens=values.shape[1] // patch,
-        width=patch,
         scaling="columns standardised over all rows" + (f"; {fill} of zeros to fill the last patch" if fill else ""),
         read="; ".join(said),
         **card,
@@ -252,23 +234,21 @@ def _follows_rows(column: "pd.Series[Any]") -> bool:
     return len(column) >= RISING and ordered and 2 * column.nunique() > len(column)
 
 
-def _strings(column: "pd.Series[Any]", path: Path) -> list[str]:
+def _strings(column: "pd.Series[Any]") -> list[str]:
     """The texts of a column. Raises DataError for what is no text, and for a row that has none."""
     odd = column[~column.isna() & ~column.map(lambda value: isinstance(value, str | int | float))]
     if len(odd):
         raise DataError(
-            f"{path}: column {column.name} holds {type(odd.iloc[0]).__name__}, and not text. Save images as files in "
+            f"column {column.name} holds {type(odd.iloc[0]).__name__}, and not text. Save images as files in "
             "folders by class, and arrays as npz."
         )
     empty = column.isna() | (column.astype(str).str.len() == 0)
     if empty.any():
-        raise DataError(
-            f"{path}: column {column.name} has no text in row {int(empty.to_numpy().argmax()) + 1} {MISSING}."
-        )
+        raise DataError(f"column {column.name} has no text in row {int(empty.to_numpy().argmax()) + 1} {MISSING}.")
     return [str(text) for text in column]
 
 
-def _inputs(frame: pd.DataFrame, target: str, path: Path) -> tuple[pd.DataFrame, list[str]]:
+def _inputs(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, list[str]]:
     """The columns of numbers, and the names of all others but the target.
 
     Raises DataError for a column that tells which row it is: in sorted data it tells the class, of a new example
@@ -279,28 +259,28 @@ def _inputs(frame: pd.DataFrame, target: str, path: Path) -> tuple[pd.DataFrame,
     others = [str(column) for column in inputs if column not in numeric]
     numbers = numeric.select_dtypes("number")
     if counting := [str(name) for name in numbers if _counts_rows(numbers[name])]:
-        raise DataError(f"{path}: column {few(counting)} numbers the rows; take it out.")
+        raise DataError(f"column {few(counting)} numbers the rows; take it out.")
     if following := [str(name) for name in numbers if _follows_rows(numbers[name])]:
         raise DataError(
-            f"{path}: column {few(following)} rises or falls from row to row, as the number of a row does; take it "
+            f"column {few(following)} rises or falls from row to row, as the number of a row does; take it "
             "out. If the rows are sorted by a measurement, shuffle them."
         )
     for name in others:
-        _check_written(inputs[name], path)
+        _check_written(inputs[name])
     texts = [name for name in others if _is_running(inputs[name])]
     if texts and (beside := [name for name in inputs if name != texts[0]]):
         raise DataError(
-            f"{path}: column {shown(texts[0])} holds texts, and a task of texts has no other input: take it out, or "
+            f"column {shown(texts[0])} holds texts, and a task of texts has no other input: take it out, or "
             f"{few(beside)}."
         )
     return numeric, others
 
 
-def _check_written(column: "pd.Series[Any]", path: Path) -> None:
+def _check_written(column: "pd.Series[Any]") -> None:
     """DataError for a column of numbers, or of truth values, that is read as text because of some of its cells."""
     known = column.reset_index(drop=True).dropna().astype(object)
     if len(known) and known.map(lambda cell: isinstance(cell, bool | int | float)).all():
-        raise DataError(f"{path}: column {shown(column.name)} has missing values; fill them, or take it out.")
+        raise DataError(f"column {shown(column.name)} has missing values; fill them, or take it out.")
     if known.empty or not known.map(lambda cell: isinstance(cell, str)).all():
         return
     cells = known.str.strip()
@@ -310,7 +290,7 @@ def _check_written(column: "pd.Series[Any]", path: Path) -> None:
         return
     odd, why = (cells, "a text") if number.all() else (cells[~number], "no number")
     raise DataError(
-        f"{path}: column {shown(column.name)} holds numbers, but {shown(odd.iloc[0])!r} in row {int(odd.index[0]) + 1} "
+        f"column {shown(column.name)} holds numbers, but {shown(odd.iloc[0])!r} in row {int(odd.index[0]) + 1} "
         f"is {why} (such cells: {len(odd):,}). Write numbers as 1234.5, or take the column out."
     )
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from fpt.errors import DataError, SpecError
-from fpt.tasks import BRIGHTEST, BRIGHTEST_16, IMAGES, files_below, images_below, is_hidden, own_checksum
+from fpt.errors import DataError
 from fpt.tasks.arrays import sixths
-from fpt.tasks.files import PARTS, Array, brightness, check_bright, examples, own_card
-from fpt.tasks.images import image_task
+from fpt.tasks.catalogue import BRIGHTEST, BRIGHTEST_16
+from fpt.tasks.own.npz import PARTS, Array, brightness, check_bright, tensors
+from fpt.tasks.own.paths import IMAGES, files_below, images_below, is_hidden, own_checksum
 from fpt.tasks.pixels import Pixels
 from fpt.tasks.tables import counted, few
 from fpt.tasks.task import Task
@@ -53,34 +53,34 @@ def folder(path: Path, variant: str, size: int, patch: int, white: int) -> Task:
     test set.
 
     Raises DataError for a folder without classes, folders that are parts of data and no classes, a class with too few
-    images, an image that cannot be read, and images that are all but black; SpecError for a patch that does not divide
-    the size.
+    images, an image that cannot be read, and images that are all but black.
     """
-    if size % patch:
-        raise SpecError(f"folder: option patch {patch} does not divide size {size}.")
     parts = PARTS if all((path / part).is_dir() for part in PARTS) else ("",)
     classes = _classes(path / parts[0])
     for part in parts[1:]:
         if (others := _classes(path / part)) != classes:
             differ = sorted({*others} ^ {*classes})
-            raise DataError(f"{path}: train/ and test/ have other classes; in one of them alone: {few(differ)}.")
+            raise DataError(f"train/ and test/ have other classes; in one of them alone: {few(differ)}.")
     files = [_files(path / part, classes) for part in parts]
     _check_parts(path / parts[0], classes, files[0])
-    _check_classes(path, classes, files, official=len(parts) > 1)
+    _check_classes(classes, files, official=len(parts) > 1)
     seen = [_seen(file) for part in files for file, _ in part]
-    _check_white(path, seen, white)
+    _check_white(seen, white)
     gray = all(image.gray for image in seen)
-    arrays: dict[str, Array] = {}
-    for name, found in zip(PARTS, files, strict=False):
-        arrays[f"x_{name}"] = np.stack([_pixels(file, size, gray, white) for file, _ in found])
-        arrays[f"y_{name}"] = np.array([label for _, label in found])
-    train, *official = examples(arrays, str(path), white=None)
-    return image_task(
+    train, *official = [
+        tensors(
+            np.stack([_pixels(file, size, gray, white) for file, _ in found]), np.array([label for _, label in found])
+        )
+        for found in files
+    ]
+    return Task(
         sixths(train, official),
         Pixels(patch),
+        classes=len(classes),
+        checksum=own_checksum(f"folder:{path}"),
+        source=f"your own: {path.name}",
         read=_read(path, parts, classes, files),
         scaling=f"{_resized({image.side for image in seen}, size)}{'gray' if gray else 'RGB'}, {_divided(seen, white)}",
-        **own_card(path, own_checksum(f"folder:{path}")),
     )
 
 
@@ -90,11 +90,11 @@ def _folders(path: Path) -> list[str]:
 
 
 def _classes(path: Path) -> list[str]:
-    """The classes of a folder, sorted: the folders in it."""
+    """The classes of a folder, sorted: the folders in it. Raises DataError for fewer than two."""
     found = _folders(path)
     if len(found) < 2:
         here = f"it has {found[0]!r} alone" if found else "it has none"
-        raise DataError(f"{path}: needed are two folders of images or more, one a class; {here}.")
+        raise DataError(f"needed in {path.name}/ are two folders of images or more, one a class; {here}.")
     return found
 
 
@@ -111,11 +111,11 @@ def _check_parts(path: Path, classes: list[str], files: Labelled) -> None:
     training = [name for name in classes if words[name] & TRAINING]
     if (training and held) or len(held) == len(classes):
         raise DataError(
-            f"{path}: {few([*training, *held])} are parts of data, no classes; name the two parts train/ and test/."
+            f"{few([*training, *held])} are parts of data, no classes; name the two parts train/ and test/."
         )
     whole = {re.sub("[^a-z]", "", name.lower()) for name in classes}
     if all(map(DIVIDED.fullmatch, classes)) or (whole & PICTURES and whole & ANSWERS):
-        raise DataError(f"{path}: {few(classes)} are parts of data, no classes; needed is a folder of images a class.")
+        raise DataError(f"{few(classes)} are parts of data, no classes; needed is a folder of images a class.")
     inside: list[set[str]] = [set() for _ in classes]  # folders of a class, "" for what lies in none
     for file, label in files:
         inside[label].update(file.relative_to(path / classes[label]).parts[:-1][:1] or [""])
@@ -123,37 +123,37 @@ def _check_parts(path: Path, classes: list[str], files: Labelled) -> None:
         same = sorted(inside[one] & inside[other] - {""})
         if same and len(inside[one] | inside[other]) > 1:  # not where each has one and the same, with all of its images
             raise DataError(
-                f"{path}: {classes[one]} and {classes[other]} hold the same folders ({few(same)}): if these are the "
+                f"{classes[one]} and {classes[other]} hold the same folders ({few(same)}): if these are the "
                 "classes, put all images of each into one folder; if not, move the images out of them."
             )
 
 
-def _check_classes(path: Path, classes: list[str], files: list[Labelled], official: bool) -> None:
+def _check_classes(classes: list[str], files: list[Labelled], official: bool) -> None:
     """DataError for a class with too few images to be in every part."""
     needed = (2, 1) if official else (LEAST,)  # of train/, from which validation is taken, and of test/
     for name, part, least in zip(PARTS, files, needed, strict=False):
         counts = np.bincount([label for _, label in part], minlength=len(classes))
         if (counts < least).any():
             rarest = int(counts.argmin())
-            where = f"{path}/{name}" if official else str(path)
+            where = f"{name}/: " if official else ""
             kinds = f"; images end in {', '.join(IMAGES)}" if not counts[rarest] else ""
             raise DataError(
-                f"{where}: class {classes[rarest]!r} has {counts[rarest]} images; needed are {least} or more{kinds}."
+                f"{where}class {classes[rarest]!r} has {counts[rarest]} images; needed are {least} or more{kinds}."
             )
 
 
-def _check_white(path: Path, seen: Sequence[Seen], white: int) -> None:
+def _check_white(seen: Sequence[Seen], white: int) -> None:
     """DataError for images that would be all but black, at the white that their bits allow. A reader who names `white`
     knows it; in files of 8 and of 16 bits it would mean two."""
     depths = sorted({image.bits for image in seen})
     for bits in depths:
         if not white:
             bright = [image.bright for image in seen if image.bits == bits]
-            check_bright(bright, _brightest(bits), f"{path}: most images of {bits} bits")
+            check_bright(bright, _brightest(bits), f"most images of {bits} bits")
         elif white > _brightest(bits) or len(depths) > 1:
             named = " and of ".join(map(str, depths))
             raise DataError(
-                f"{path} has images of {named} bits, and option white is {white}: save all with one depth, of which "
+                f"it has images of {named} bits, and option white is {white}: save all with one depth, of which "
                 "white is a value."
             )
 
