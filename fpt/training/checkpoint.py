@@ -23,14 +23,15 @@ from fpt.files import read_json, remove_partial, replaced, sha256, write_json
 from fpt.models.template import Template
 from fpt.tasks.task import Task
 from fpt.training.compute import FLOAT
+from fpt.training.measures import MEASURES
 from fpt.training.memory import FleetGrid
-from fpt.training.recipe import ANSWERS, ATTENTION, WINDOWS, Recipe
+from fpt.training.recipe import Recipe
 
 EVERY = 5.0  # seconds between checkpoints at least
 SHARE = 0.05  # of the time that writing them may take
 COPIES = 4  # of the trainable parameters of a run: they, the best so far, two Adam moments
 PLAN = "plan.json"
-TABLES = ("runs", "curves", ATTENTION, WINDOWS, ANSWERS)
+TABLES = ("runs", "curves", *(name for name, measure in MEASURES.items() if measure.table))
 # By what a part goes on, or counts as finished
 SIGNS = ("finished-[0-9]*.json", "part-[0-9]*.safetensors")
 # What a fleet writes into its folder, and nothing of the user's. The plan is last: while it is there, a process that is
