@@ -222,7 +222,8 @@ def train_fleet(
     What does not fit together is refused before, by fpt.training.check. Raises FptError where memory or disk are too
     small.
     """
-    assert (template.task.name, template.task.options) == (task.name, task.options), "a model of another task"
+    its = template.task
+    assert (its.name, its.variant, its.options) == (task.name, task.variant, task.options), "a model of another task"
     device, folder = find_device(device), None if checkpoints is None else Folder(Path(checkpoints))
     rates, seeds = [float(rate) for rate in learning_rates], [int(seed) for seed in seeds]
     identity: dict[str, Any] = {"rates": rates, "seeds": seeds, "asked": [*asked]}
