@@ -72,7 +72,6 @@ class Training:
         recipe = fleet.recipe
         self.validation = stack([split.validation_sample(recipe.evaluation_examples) for split in fleet.splits])
         self.stops, self.budgets = recipe.evaluation_steps(), recipe.budgets()
-
         self.scores = self.best.validation.new_zeros(len(self.stops), len(SCORES), len(fleet.runs))
         self.tested = self.best.validation.new_zeros(len(self.budgets), len(TESTED), len(fleet.runs))
 
