@@ -75,12 +75,12 @@ def only_the_named_parameters_change(task: Task, template: Template, groups: tup
     start, frozen = fleet.parameters.clone(), {name: value.clone() for name, value in frozen_of(fleet).items()}
     for step in (1, 2):
         fleet.step(step)
-    assert set(fleet.names) == named
+    assert set(fleet.layout.names) == named
     assert named.isdisjoint(frozen)
     assert named | frozen.keys() == template.shapes.keys()
     assert all(torch.equal(value, frozen[name]) for name, value in frozen_of(fleet).items())
-    moved = (fleet.parameters != start).split([shape.numel() for shape in fleet.shapes], dim=1)
-    still = {name for name, piece in zip(fleet.names, moved, strict=True) if not piece.any(1).all()}
+    moved = [fleet.layout.named(fleet.layout.cut(row)) for row in fleet.parameters != start]
+    still = {name for name in named if not all(run[name].any() for run in moved)}
     assert still == {name for name in named if "_global." in name}
 
 

@@ -91,8 +91,7 @@ def trained(fleet: Fleet, steps: int) -> Fleet:
 
 def run_of(fleet: Fleet, row: int) -> dict[str, Tensor]:
     """The trained tensors of one run."""
-    pieces = fleet.parameters[row].split([shape.numel() for shape in fleet.shapes])
-    return {name: piece.view(shape) for name, piece, shape in zip(fleet.names, pieces, fleet.shapes, strict=True)}
+    return fleet.layout.named(fleet.layout.cut(fleet.parameters[row]))
 
 
 def apart(fleet: Fleet, row: int, expected: dict[str, Tensor]) -> float:

@@ -122,8 +122,9 @@ def test_plan_measures_each_kind_of_sweep_once(study, monkeypatch):
     finish(study, 2, "published")
     measured = []
 
-    def apart(call, spec, *arguments):
-        assert call is measuring.measure
+    def apart(call, wide):
+        assert call.func is measuring.measure
+        spec = call.args[0]
         assert spec.init == "random"
         measured.append(spec.arm)
         if len(measured) > len(study.sweeps) and spec.arm == "frozen-random":

@@ -148,7 +148,7 @@ def short_bench(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = {"float32_flop_per_second": 1e12, "bfloat16_flop_per_second": 1e12}
     made = Bench.model_validate({"device": "made up", "kind": "cpu", "threads": 1, "ceiling": rates, "rows": []})
     once = cache(partial(measure.measure, measure.cell("tiny-lm/bit-xor/frozen-random/2"), 1, 0.01))
-    monkeypatch.setattr(measure, "apart", lambda call, *arguments: call(*arguments))
+    monkeypatch.setattr(measure, "apart", lambda call, **_: call())
     monkeypatch.setattr(measure, "ceiling", lambda seconds: made)
     monkeypatch.setattr(measure, "measure", lambda spec, rounds, seconds, compared=True, compiled=False: once(compared))
 

@@ -8,7 +8,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -19,16 +19,17 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
+from unittest.mock import patch
 
 import numpy as np
 import psutil
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from fpt import models, tasks
 from fpt.bench.cost import FOLDER, Bench, Ceiling, Measurement, Workload, read
 from fpt.bench.reference import Reference, comparable
+from fpt.bench.step import step_cost
 from fpt.errors import DataError, FptError, SpecError
 from fpt.files import check_writable, write_json
 from fpt.models import layers
@@ -52,8 +53,6 @@ CELL = re.compile(
 )
 SHORT = "bit-xor mnist:released mnist digits-lra cifar10 bit-memory"  # 10, 49, 64, 64, 64, 120 tokens; digits: 16
 LONG = "listops:released cifar10-lra listops"  # 512, 1,024, 2,000
-# At 1 GFLOP/s a product of size 2,048 takes 17 seconds.
-SMALLEST_SQUARE, LONGEST_PRODUCT = 256, 1.0  # rows of a square product; seconds that a larger one may take
 QUICK = (("tiny-lm", "digits", "21 3"), ("tiny-lm", "digits-lra", "21"))
 ON_CPU = (
     ("tiny-lm", "digits", "21 9 3 1 21/float32 21/compiled 21/float32+compiled"),
@@ -104,16 +103,6 @@ def cell(text: str) -> SweepSpec:
     return resolve(fields, f"cell {text!r}")
 
 
-class Timing(NamedTuple):
-    """The arguments of `measure`, which is called in another process."""
-
-    spec: SweepSpec
-    rounds: int
-    seconds: float  # of a turn
-    compared: bool
-    compiled: bool
-
-
 def measure(spec: SweepSpec, rounds: int, seconds: float, compared: bool = True, compiled: bool = False) -> Measurement:
     """The fleet of the spec's grid beside the reference, in turns of about `seconds`.
 
@@ -126,12 +115,12 @@ def measure(spec: SweepSpec, rounds: int, seconds: float, compared: bool = True,
     template = models.build(task, spec.means.backbone, spec.init, spec.trainable, **spec.model_options)
     rates, seeds = memory.split(template, recipe, list(spec.learning_rates), list(spec.seeds), device)[0]
     runs, steps = len(rates) * len(seeds), count(1)
+    flop = step_cost(template, recipe).flop
     with peak_memory(device) as peak:
         fleet = features.fleet(task, template, recipe, rates, seeds, device, compiled)
-        fleet.step(next(steps))
-        with FlopCounterMode(display=False) as counter:
-            fleet.step(next(steps))
-    sides: list[Call] = [lambda: fleet.step(next(steps))]
+        sides: list[Call] = [lambda: fleet.step(next(steps))]
+        for _ in range(2):  # the optimizer's moments are there from the second on
+            sides[0]()
     if compared and comparable(template):
         sides.append(Reference(template, recipe, rates[0], seeds[0], device).step)
     turns = in_turns(sides, rounds, seconds, device)
@@ -149,7 +138,7 @@ def measure(spec: SweepSpec, rounds: int, seconds: float, compared: bool = True,
         seconds=fleet_time / runs,
         evaluation_seconds=evaluation_seconds(fleet),
         peak_gib=round(peak[0] / 2**30, 3),
-        flop=counter.get_total_flops() // runs,
+        flop=flop,
         reference_seconds=reference_time[0] if reference_time else None,
         ratios=[round(runs * turn[1] / turn[0], 2) for turn in turns] if reference_time else [],
     )
@@ -236,16 +225,10 @@ def evaluation_seconds(fleet: Fleet) -> float:
 
 
 def product_rate(kind: torch.dtype, device: torch.device, seconds: float) -> float:
-    """FLOP a second of the best square product in a number type, of those that fit into `seconds`, three at least.
-
-    The product is the largest that is expected to take less than LONGEST_PRODUCT.
-    """
-    size, most = SMALLEST_SQUARE, 8192 if device.type == "cuda" else 2048
+    """FLOP a second of the best large square product in a number type, of those in so many seconds, three at least."""
+    size = 8192 if device.type == "cuda" else 2048
     product = square_product(size, kind, device)
     product()  # the first one also starts the library, which takes longer than it does
-    while size < most and 8 * clock(product, 1, device) < LONGEST_PRODUCT:
-        size *= 2
-        product = square_product(size, kind, device)
     times = max(3, min(50, round(seconds / clock(product, 1, device))))
     return 2 * size**3 / min(clock(product, 1, device) for _ in range(times))
 
@@ -279,42 +262,25 @@ def _wait_for_parent() -> None:
         os._exit(1)
 
 
-def apart(call: Callable[..., T], *arguments: Any) -> T:
+def apart(call: Callable[[], T], wide: bool = True) -> T:
     """`call` in a fresh process: nothing of an earlier cell is left there, and running out of memory ends only it.
 
-    Its environment is that of the worker of a sweep. But where products are in bfloat16, in which MKL has no part,
-    nothing is preloaded: the released code would have nothing preloaded either. Raises FptError where the process was
-    killed.
+    Its environment is that of the worker of a sweep. But where products are in bfloat16, in which MKL has no part, and
+    so not `wide`, nothing is preloaded: the released code would have nothing preloaded either. Raises FptError where
+    the process was killed.
     """
-    environment = faster_libraries()
-    if any(isinstance(each, SweepSpec) and each.compute_type != "float32" for each in arguments):
-        environment["LD_PRELOAD"] = ""
+    environment = faster_libraries() | ({} if wide else {"LD_PRELOAD": ""})
     with (
-        _environment(environment),
+        patch.dict(os.environ, environment),
         ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool,
     ):
         try:
-            return pool.submit(call, *arguments).result()
+            return pool.submit(call).result()
         except (RuntimeError, MemoryError) as error:
             # A broken pool is a RuntimeError, and so is a full memory on a CPU.
             if not isinstance(error, BrokenProcessPool) and not memory.ran_out(error):
                 raise
             raise FptError(f"not measured, probably for want of memory: {error}") from None
-
-
-@contextmanager
-def _environment(changes: Mapping[str, str]) -> Iterator[None]:
-    """These variables, for the processes that are started inside."""
-    before = {name: os.environ.get(name) for name in changes}
-    os.environ.update(changes)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], None]) -> Bench:
@@ -327,12 +293,12 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
     wanted = [(name, cell(name)) for name in names]
     check_writable(runs / FOLDER if (runs / FOLDER).exists() else runs)
     rounds, seconds = (3, 0.5) if quick else (5, 2.0)
-    result = apart(ceiling, seconds / 2)
+    result = apart(partial(ceiling, seconds / 2))
     path = runs / FOLDER / f"{result.kind}.json"
     rows = read(path).rows_like(result) if path.is_file() else []
     wanted = wanted or [(name, cell(name)) for name in cells(quick, result.kind != "cpu")]
-    compared = [(name, Timing(spec, rounds, seconds, True, name.endswith("compiled"))) for name, spec in wanted]
-    for row in _each_apart(compared, log):
+    compiled = [(name, spec, {"compiled": name.endswith("compiled")}) for name, spec in wanted]
+    for row in _each_apart(compiled, rounds, seconds, log):
         rows = [old for old in rows if old.key != row.key] + [row]
         path.parent.mkdir(exist_ok=True)
         write_json(path, result.model_copy(update={"rows": rows}).model_dump(mode="json"))
@@ -343,19 +309,21 @@ def bench(names: Sequence[str], quick: bool, runs: Path, log: Callable[[str], No
 def measure_here(specs: Sequence[SweepSpec], log: Callable[[str], None]) -> list[Measurement]:
     """Rows made here and now, one for each workload of `specs`, with random weights. A workload for which memory does
     not suffice is logged and left out."""
-    workloads = {Workload.of(spec): spec for spec in specs}.values()
+    of_workloads = {Workload.of(spec): spec for spec in specs}.values()
     alone = [
-        (title(spec), Timing(spec.changed(init="random", pretrained_by=None), 3, 0.5, compared=False, compiled=False))
-        for spec in workloads
+        (title(spec), spec.changed(init="random", pretrained_by=None), {"compared": False}) for spec in of_workloads
     ]
-    return list(_each_apart(alone, log))
+    return list(_each_apart(alone, 3, 0.5, log))
 
 
-def _each_apart(wanted: Sequence[tuple[str, Timing]], log: Callable[[str], None]) -> Iterator[Measurement]:
-    """The rows of `wanted`, by title. One that cannot be measured is logged instead."""
-    for number, (name, timing) in enumerate(wanted, start=1):
+def _each_apart(
+    wanted: Sequence[tuple[str, SweepSpec, dict[str, bool]]], rounds: int, seconds: float, log: Callable[[str], None]
+) -> Iterator[Measurement]:
+    """What `measure` finds of every spec, by title, called in this way. One that cannot be measured is logged
+    instead."""
+    for number, (name, spec, how) in enumerate(wanted, start=1):
         log(f"{number} of {len(wanted)}: {name}")
         try:
-            yield apart(measure, *timing)
+            yield apart(partial(measure, spec, rounds, seconds, **how), wide=spec.compute_type == "float32")
         except FptError as error:
             log(str(error))

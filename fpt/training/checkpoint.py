@@ -7,7 +7,7 @@ import time
 import warnings
 import zlib
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,15 @@ from fpt.files import read_json, remove_partial, replaced, sha256, write_json
 from fpt.models.template import Template
 from fpt.tasks.task import Task
 from fpt.training.compute import FLOAT
+from fpt.training.measures import MEASURES
 from fpt.training.memory import FleetGrid
-from fpt.training.recipe import ANSWERS, ATTENTION, WINDOWS, Recipe
+from fpt.training.recipe import Recipe
 
 EVERY = 5.0  # seconds between checkpoints at least
 SHARE = 0.05  # of the time that writing them may take
 COPIES = 4  # of the trainable parameters of a run: they, the best so far, two Adam moments
 PLAN = "plan.json"
-TABLES = ("runs", "curves", ATTENTION, WINDOWS, ANSWERS)
+TABLES = ("runs", "curves", *(name for name, measure in MEASURES.items() if measure.table))
 # By what a part goes on, or counts as finished
 SIGNS = ("finished-[0-9]*.json", "part-[0-9]*.safetensors")
 # What a fleet writes into its folder, and nothing of the user's. The plan is last: while it is there, a process that is
@@ -83,15 +84,16 @@ class Folder:
         """What was decided at the start, if it was decided for the same `identity`; else our files are removed. Without
         a plan these are signs alone: nothing shows that a table is ours."""
         plan = read_json(self.path / PLAN) or {}
-        whole = plan.keys() == {field.name for field in fields(Plan)}
-        if whole and plan["identity"] == json.loads(json.dumps(identity)):
+        if plan.get("identity") == json.loads(json.dumps(identity)):
             return Plan(**plan)
         patterns = OURS if (self.path / PLAN).is_file() else SIGNS
         found = [file for each in patterns for name in (each, f"{each}.damaged") for file in self.path.glob(name)]
         if found:
-            other = "it was made for another fleet, by another version, or on another kind of device"
-            reason = other if whole else "its plan is missing, or cannot be read"
-            warnings.warn(f"{self.path}: {reason}; this fleet starts over", stacklevel=2)
+            warnings.warn(
+                f"{self.path}: its plan is missing, or cannot be read, or was made for another fleet, by another "
+                "version, or on another kind of device; this fleet starts over",
+                stacklevel=2,
+            )
         for file in found:
             file.unlink()
         return None

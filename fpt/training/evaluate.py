@@ -1,7 +1,8 @@
 """Scores of a fleet's runs, and the parameters that each run reports: its best so far, or its last."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,36 +41,28 @@ def score(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset |
 
 
 @torch.no_grad()
-def losses(fleet: Fleet, parameters: Tensor, examples: Examples) -> Tensor:
-    """Mean loss in nats of every example (runs, n): of examples of every seed (seeds, n, ...), without augmentation."""
-    found = []
+def by_example(fleet: Fleet, parameters: Tensor, examples: Examples) -> tuple[Tensor, Tensor]:
+    """Of every example of every seed (seeds, n, ...), as `score` sees them, in their own order: the mean loss in nats
+    (runs, n), and the classes that are predicted (runs, n, predictions)."""
+    losses, classes = [], []
     for part, logits in passes(fleet, parameters, examples, fleet.all_runs):
-        found.append(each_loss(logits, part.targets).mean(3).flatten(0, 1))
-    return torch.cat(found, dim=1)[:, order_of(fleet, examples).argsort()]
-
-
-@torch.no_grad()
-def answered(fleet: Fleet, parameters: Tensor, examples: Examples) -> Tensor:
-    """The class that every run predicts for every example (runs, n), of examples as those of `losses`; -1 where the
-    loss is not finite. Of a task with one prediction an example."""
-    found = []
-    for part, logits in passes(fleet, parameters, examples, fleet.all_runs):
-        finite = each_loss(logits, part.targets).isfinite()
-        found.append(logits.argmax(-1).where(finite, -1)[..., 0].flatten(0, 1))
-    return torch.cat(found, dim=1)[:, order_of(fleet, examples).argsort()]
+        losses.append(each_loss(logits, part.targets).mean(3).flatten(0, 1))
+        classes.append(logits.argmax(-1).flatten(0, 1))
+    order = order_of(fleet, examples).argsort()
+    return torch.cat(losses, dim=1)[:, order], torch.cat(classes, dim=1)[:, order]
 
 
 def passes(fleet: Fleet, parameters: Tensor, examples: Examples, subset: Subset) -> Iterator[tuple[Examples, Tensor]]:
     """The examples of the subset's seeds, as many at a time as a forward pass takes, and their logits. Sequences that
     differ in length pass in `order_of`, cut to the longest of those that pass together."""
-    pieces = fleet.cut(fleet.of(subset, parameters))
+    pieces = fleet.layout.cast(fleet.of(subset, parameters))
     if subset is not fleet.all_runs:
         examples = examples[torch.tensor(subset.seed_numbers, device=fleet.device)]
     if fleet.task.by_length:
         examples = examples[:, order_of(fleet, examples)]
     count = examples.targets.shape[1]
     chunk = even(count, max(1, TOKENS_AT_ONCE // (fleet.task.tokens * len(subset.row_numbers))))
-    noise = fleet.noise(subset, "evaluation")(count)  # all at once: in parts it would depend on their size
+    noise = fleet.noise(subset, count, "evaluation")  # all at once: in parts it would depend on their size
     for start in range(0, count, chunk):
         part = examples[:, start : start + chunk]
         part = part.cut() if fleet.task.by_length else part
@@ -92,20 +85,20 @@ def even(count: int, most: int) -> int:
 
 @torch.no_grad()
 def observed(
-    fleet: Fleet, weights: dict[str, Tensor], examples: Examples, size: int, layer: Module, see: Callable[..., Tensor]
-) -> Tensor:
-    """What `see` (layer, inputs, output) finds at a layer in a model with these weights, `size` examples at a time."""
-    found: list[Tensor] = []
-    handle = layer.register_forward_hook(lambda *call: found.append(see(*call)))
+    fleet: Fleet, weights: dict[str, Tensor], examples: Examples, size: int, layer: Module
+) -> Iterator[tuple[Any, Any]]:
+    """The inputs and the output of a layer in a model with these weights, of `size` examples at a time."""
+    seen: list[tuple[Any, Any]] = []
+    handle = layer.register_forward_hook(lambda _, inputs, output: seen.append((inputs, output)))
     fleet.module.drop_with([])
     try:
         for start in range(0, len(examples), size):
             part = examples[start : start + size].to(fleet.device)
             part = part.cut() if fleet.task.by_length else part
             functional_call(fleet.module, weights, (fleet.task.encode(part.inputs), part.lengths))
+            yield seen.pop()
     finally:
         handle.remove()
-    return torch.cat(found)
 
 
 class Best:

@@ -6,7 +6,7 @@ template. A probe is the output layer at its optimum: multinomial logistic regre
 of its own, and the start of arms that train more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, fields
@@ -26,14 +26,16 @@ from fpt.tasks.task import FiniteSplit, Task
 from fpt.training.compute import FLOAT
 from fpt.training.evaluate import TOKENS_AT_ONCE, observed
 from fpt.training.fleet import Fleet
+from fpt.training.measures import asked_for
 from fpt.training.recipe import Recipe
 
 NEVER = -100.0  # the bias of a class without a training example
 MOST_ITERATIONS = 2_000  # of logistic regression: some hundreds are enough
 
 
-def constant(task: Task, template: Template, recipe: Recipe) -> bool:
-    """Whether the features of an example are the same at every step of every learning rate."""
+def constant(task: Task, template: Template, recipe: Recipe, asked: Collection[str] = ()) -> bool:
+    """Whether the features of an example are the same at every step of every learning rate, and nothing that is `asked`
+    for lies below them."""
     augmented = getattr(task.encode, "augmented", False)
     return (
         template.trainable_groups == ("output",)
@@ -41,6 +43,7 @@ def constant(task: Task, template: Template, recipe: Recipe) -> bool:
         and isinstance(task.data, Finite)
         and not augmented
         and template.module.noise is None
+        and not any(measure.inside for measure in asked_for(asked).values())
     )
 
 
@@ -93,9 +96,10 @@ def fleet(
     seeds: Sequence[int],
     device: torch.device,
     compiled: bool = False,
+    asked: Collection[str] = (),
 ) -> Fleet:
     """The fleet that trains on cached features where `constant` holds, else the ordinary one: equal up to rounding."""
-    if not constant(task, template, recipe):
+    if not constant(task, template, recipe, asked):
         made = Fleet(task, template, recipe, rates, seeds, device, compiled)
         if recipe.probe is not None:
             start_from_probe(made, recipe.probe)
@@ -133,7 +137,7 @@ def features_of(fleet: Fleet, seeds: Sequence[int]) -> dict[int, Finite]:
 def cached(fleet: Fleet, weights: dict[str, Tensor]) -> Finite:
     """The data of a fleet, features of a model with these weights in the place of inputs."""
     data: Any = fleet.task.data
-    weights = {name: value.to(fleet.device, fleet._kind(name)) for name, value in weights.items()}
+    weights = {name: value.to(fleet.device, fleet.layout.dtype(name)) for name, value in weights.items()}
     size, layer = max(1, TOKENS_AT_ONCE // fleet.task.tokens), fleet.module.output_layer
 
     def of(examples: Examples) -> Examples:
@@ -141,7 +145,7 @@ def cached(fleet: Fleet, weights: dict[str, Tensor]) -> Finite:
         if fleet.task.by_length and examples.lengths is not None:  # like lengths pass together, and are cut
             order = examples.lengths.argsort(stable=True)
         # The output layer keeps the module's own values: what it computes is not looked at.
-        features = observed(fleet, weights, examples[order], size, layer, lambda _, inputs, output: inputs[0])
+        features = torch.cat([inputs[0] for inputs, _ in observed(fleet, weights, examples[order], size, layer)])
         return Examples(features[order.argsort()], examples.targets.to(fleet.device))
 
     return Finite.each(data, of)
@@ -154,7 +158,7 @@ class Probes(Fleet):
         super().__init__(*arguments)
         splits: Any = self.splits
         for row, head in enumerate(probes_of(splits, self.task.classes, self.rates)):
-            self.parameters[row] = self._row(head).to(self.device)
+            self.parameters[row] = self.layout.row(head).to(self.device)
 
     def step(self, step: int) -> Tensor:
         """Nothing is left to train."""
@@ -169,7 +173,7 @@ def start_from_probe(fleet: Fleet, strength: float) -> None:
     for number, (seed, head) in enumerate(zip(fleet.seeds, heads, strict=True)):
         weights = {name: value.to(fleet.device) for name, value in fleet.template.initialise(seed).items()}
         of_seed = slice(number * len(fleet.rates), (number + 1) * len(fleet.rates))
-        fleet.parameters[of_seed] = fleet._row(weights | head).to(fleet.device)
+        fleet.parameters[of_seed] = fleet.layout.row(weights | head).to(fleet.device)
 
 
 def probes_of(splits: Sequence[FiniteSplit], classes: int, strengths: Sequence[float]) -> list[dict[str, Tensor]]:

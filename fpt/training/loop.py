@@ -1,6 +1,7 @@
 """A fleet from its first step to its tables: evaluations, what is reported, checkpoints, parts where memory lacks."""
 
 import gc
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,25 +15,20 @@ from torch import Tensor
 from fpt.models.layers import multiplied_in
 from fpt.models.template import Template
 from fpt.tasks.arrays import Examples
-from fpt.tasks.task import Split, Task
+from fpt.tasks.task import Task
 from fpt.training import compute, features, measures, memory
 from fpt.training.checkpoint import Folder, Plan, Tables, check_disk, identify
 from fpt.training.evaluate import Best, score
 from fpt.training.fleet import Fleet, stack
-from fpt.training.recipe import ANSWERS, ATTENTION, WINDOWS, Recipe
+from fpt.training.recipe import Recipe
 
 Leader = tuple[float, float]  # a learning rate, and the mean validation accuracy over its seeds, a fraction
 Progress = Callable[[int, int, Leader | None], None]
 Keep = tuple[int, Path]  # a seed, and the folder for all weights of its runs
 REPORT_EVERY = 1.0  # seconds between reports of progress, and at evaluations
 SCORES = ("validation_loss", "validation_accuracy")  # at every evaluation
-NUMBERED = ("step", "trained", "query", "key", "part", "window", "example")  # columns that number the rows of a run
-# Of a task, what its model is built for
-OF_A_MODEL = (
-    "name", "variant", "options", "tokens", "width", "vocabulary", "classes", "readout", "per_token", "pooling",
-    "mask_padding", "own_table",
-)  # fmt: skip
 TESTED = ("test_accuracy", "train_accuracy")  # at every budget
+NUMBERED = ("step", "trained", "query", "key", "part", "window", "example")  # columns that number the rows of a run
 
 
 @dataclass(frozen=True)
@@ -76,12 +72,8 @@ class Training:
         recipe = fleet.recipe
         self.validation = stack([split.validation_sample(recipe.evaluation_examples) for split in fleet.splits])
         self.stops, self.budgets = recipe.evaluation_steps(), recipe.budgets()
-
-        def table(rows: Sequence[int], columns: Sequence[str]) -> Tensor:
-            shape = (len(rows), len(columns), len(fleet.parameters))
-            return torch.zeros(shape, dtype=torch.float64, device=fleet.device)
-
-        self.scores, self.tested = table(self.stops, SCORES), table(self.budgets, TESTED)
+        self.scores = self.best.validation.new_zeros(len(self.stops), len(SCORES), len(fleet.runs))
+        self.tested = self.best.validation.new_zeros(len(self.budgets), len(TESTED), len(fleet.runs))
 
     def __iter__(self) -> Iterator[bool]:
         """The steps that are left, one by one."""
@@ -160,23 +152,10 @@ class Training:
     def tables(self) -> Tables:
         """Tables of runs and curves, and of what is asked for (of fpt.training.recipe.MEASURES)."""
         tables = {"runs": self._runs(), "curves": self._curves()}
-        if ATTENTION in self.asked:
-            tables[ATTENTION] = measures.attention(self.fleet, self.best.parameters)
-        if WINDOWS in self.asked:
-            drawn = {part: [draw(each) for each in self.fleet.splits] for part, draw in self._at_end.items()}
-            tables[WINDOWS] = measures.windows(self.fleet, drawn)
-        if ANSWERS in self.asked:
-            tables[ANSWERS] = measures.answers(self.fleet, self.best, self._at_end)
+        for name, measure in measures.asked_for(self.asked).items():
+            if measure.table:
+                tables[name] = measure.table(self.fleet, self.best)
         return tables
-
-    @property
-    def _at_end(self) -> dict[str, Callable[[Split], Examples]]:
-        """What draws the samples that stop and select, and that are tested at the end, from a seed's split."""
-        recipe = self.fleet.recipe
-        return {
-            "validation": lambda split: split.validation_sample(recipe.evaluation_examples),
-            "test": lambda split: split.test_sample(recipe.test_examples),
-        }
 
     def _runs(self) -> pd.DataFrame:
         """One row per run: its scores at the end with the parameters that it reports, and with its last ones."""
@@ -190,9 +169,8 @@ class Training:
 
     def _last(self) -> dict[str, Tensor]:
         """Scores with the last parameters, which in many runs are the best ones."""
-        fleet, names = self.fleet, ("test_accuracy", "train_accuracy")
-        columns = {name: self.tested[-1, TESTED.index(name)].clone() for name in names}
-        samples = dict(zip(names, self._samples(len(self.budgets) - 1), strict=True))
+        fleet, columns = self.fleet, dict(zip(TESTED, self.tested[-1].clone(), strict=True))
+        samples = dict(zip(TESTED, self._samples(len(self.budgets) - 1), strict=True))
         moved = self.best.step != self.stops[-1]
         for of_seed in fleet.all_runs.rows:  # its frozen tensors are there once for all its runs
             rows = of_seed[moved[of_seed]]
@@ -205,14 +183,13 @@ class Training:
 
     def _curves(self) -> pd.DataFrame:
         """One row per run and evaluation; test scores are nan at steps that are not budgets."""
-        of_budgets = dict(zip(self.budgets, self.tested.cpu().numpy(), strict=True))
-        untested = self.tested.new_full((len(TESTED), len(self.fleet.parameters)), torch.nan).cpu().numpy()
-        rows = []
+        at_budgets = dict(zip(self.budgets, self.tested.cpu().numpy(), strict=True))
+        frames = []
         for stop, scores in zip(self.stops, self.scores.cpu().numpy(), strict=True):
-            tested = dict(zip(TESTED, of_budgets.get(stop, untested), strict=True))
-            scored = dict(zip(SCORES, scores, strict=True))
-            rows.append(pd.DataFrame(run_columns(self.fleet) | {"step": stop} | scored | tested))
-        return pd.concat(rows)
+            columns = run_columns(self.fleet) | {"step": stop} | dict(zip(SCORES, scores, strict=True))
+            tested = at_budgets.get(stop, [math.nan] * len(TESTED))
+            frames.append(pd.DataFrame(columns | dict(zip(TESTED, tested, strict=True))))
+        return pd.concat(frames)
 
 
 def run_columns(fleet: Fleet) -> dict[str, list[float] | list[int]]:
@@ -244,15 +221,15 @@ def train_fleet(
     What does not fit together is refused before, by fpt.training.check. Raises FptError where memory or disk are too
     small.
     """
-    assert all(getattr(template.task, name) == getattr(task, name) for name in OF_A_MODEL), "a model of another task"
+    its = template.task
+    assert (its.name, its.variant, its.options) == (task.name, task.variant, task.options), "a model of another task"
     device, folder = find_device(device), None if checkpoints is None else Folder(Path(checkpoints))
     rates, seeds = [float(rate) for rate in learning_rates], [int(seed) for seed in seeds]
-    made_by: dict[str, Any] = {"rates": rates, "seeds": seeds, "asked": [*asked]}
-    made_by |= {"keep": keep[0]} if keep else {}
-    made_by |= identify(task, template, recipe, device) if folder else {}
-    plan = (folder.plan(made_by) if folder else None) or decide(template, recipe, made_by, device, folder)
+    identity: dict[str, Any] = {"rates": rates, "seeds": seeds, "asked": [*asked]}
+    identity |= {"keep": keep[0]} if keep else {}
+    identity |= identify(task, template, recipe, device) if folder else {}
+    plan = (folder.plan(identity) if folder else None) or decide(template, recipe, identity, device, folder)
     recipe = recipe.model_copy(update={"compute_type": plan.compute_type})
-    make = Fleet if ATTENTION in asked else features.fleet  # attention lies below what is cached
     finished: list[Tables] = []
     with compute.computing(plan.threads), compute.own_modes(device):
         while (number := len(finished)) < len(plan.parts):
@@ -260,12 +237,12 @@ def train_fleet(
             if folder:
                 folder.write_plan(plan)
             try:
-                tables = folder.tables(number) if folder else None
-                tables = tables or train_part(
-                    Training(make(task, template, recipe, *plan.parts[number], device, plan.compiled), asked, keep),
-                    number, plan, progress, folder,
-                )  # fmt: skip
-                finished.append(tables)
+                if tables := folder.tables(number) if folder else None:
+                    finished.append(tables)
+                    continue
+                # Nothing here holds the fleet: its memory is needed by its halves.
+                how = (task, template, recipe, *plan.parts[number], device, plan.compiled, asked)
+                finished.append(train_part(Training(features.fleet(*how), asked, keep), number, plan, progress, folder))
             except (RuntimeError, MemoryError) as error:
                 if not memory.ran_out(error):
                     raise
@@ -279,24 +256,23 @@ def train_fleet(
 
 
 def decide(
-    template: Template, recipe: Recipe, made_by: dict[str, Any], device: torch.device, folder: Folder | None
+    template: Template, recipe: Recipe, identity: dict[str, Any], device: torch.device, folder: Folder | None
 ) -> Plan:
     """The plan of a fleet: its parts, number type and threads. It stays as it is when the fleet goes on after a crash.
 
     Raises FptError where not one run fits in memory, or the checkpoints do not fit on the disk.
     """
-    parts = memory.split(template, recipe, made_by["rates"], made_by["seeds"], device)
+    parts = memory.split(template, recipe, identity["rates"], identity["seeds"], device)
     most = max(len(rates) * len(seeds) for rates, seeds in parts)
     if folder:
         check_disk(template, most, folder.path)
-    # where little is left to compute; attention lies below what is cached
-    cached = ATTENTION not in made_by["asked"] and features.constant(template.task, template, recipe)
+    little = features.constant(template.task, template, recipe, identity["asked"])  # is left to compute
     return Plan(
-        identity=made_by,
+        identity=identity,
         parts=parts,
         compute_type=str(compute.dtype(recipe.compute_type, device)).removeprefix("torch."),
         threads=torch.get_num_threads(),
-        compiled=not cached and compute.compiling_pays(template, recipe, most, device),
+        compiled=not little and compute.compiling_pays(template, recipe, most, device),
     )
 
 

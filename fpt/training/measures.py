@@ -1,9 +1,9 @@
-"""What else a fleet can be asked after its training: kept weights, first-layer attention, the loss of every example
-that it is evaluated on, and the class that is predicted for it."""
+"""What a sweep can be asked for beside its accuracies, a `Measure` each: first-layer attention, the loss of every
+example that is scored, the class that is predicted for it; and kept weights, which are files and no table."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,33 +19,11 @@ from fpt.models.arms import name_of
 from fpt.models.template import Template
 from fpt.tasks.arrays import Examples
 from fpt.tasks.task import FiniteSplit, Split
-from fpt.training.evaluate import Best, answered, losses, observed
+from fpt.training.evaluate import Best, by_example, observed
 from fpt.training.fleet import Fleet, stack
-from fpt.training.recipe import ANSWERS, ATTENTION, KEEP_ADAPTER, weights_file
+from fpt.training.recipe import ANSWERS, ATTENTION, KEEP_ADAPTER, WINDOWS, Recipe, weights_file
 
 ATTENTION_EXAMPLES = 500
-
-
-def check(template: Template, asked: Sequence[str]) -> None:
-    """Refuse (SpecError) what is `asked` for, of fpt.training.recipe.MEASURES, that this task or model does not have:
-    adapters, first-layer attention that the task says something of, one answer an example."""
-    task = template.task
-    if KEEP_ADAPTER in asked and template.adapters is None:
-        arm = name_of(template.init, template.policy)
-        raise SpecError(f"measure adapter: it keeps what lora-pretrained and its like train; arm {arm} has none")
-    if ATTENTION in asked and task.relevant is None:
-        raise SpecError(f"measure attention: task {task.name!r} does not say which tokens its read-out positions need")
-    if ATTENTION in asked and (template.module.family.first_attention is None or template.layers == 1):
-        raise SpecError(
-            "measure attention: it needs two layers or more, and a family that names its first attention module as "
-            f"gpt2 and bert do; backbone {template.backbone.name!r}, of layers: {template.layers}, is of the family "
-            f"{template.backbone.family!r}"
-        )
-    if ANSWERS in asked and task.predictions > 1:
-        raise SpecError(
-            f"measure answers: task {task.name!r} has {task.predictions} predictions an example; it is for tasks with "
-            "one class an example"
-        )
 
 
 def run_weights(
@@ -54,9 +32,7 @@ def run_weights(
     """{parameter name: float32 tensor} of one run: its trained values in `parameters` (runs, numbers), else those of
     its seed's `start`, which are drawn anew where they are not given."""
     values = start or fleet.template.initialise(fleet.runs[row][0])
-    pieces = parameters[row].split([shape.numel() for shape in fleet.shapes])
-    named = zip(fleet.names, pieces, fleet.shapes, strict=True)
-    return values | {name: piece.view(shape) for name, piece, shape in named}
+    return values | fleet.layout.named(fleet.layout.cut(parameters[row]))
 
 
 def keep_weights(fleet: Fleet, parameters: Tensor, seed: int, folder: Path) -> None:
@@ -69,38 +45,51 @@ def keep_weights(fleet: Fleet, parameters: Tensor, seed: int, folder: Path) -> N
             save_file(weights, partial)
 
 
-def windows(fleet: Fleet, examples: dict[str, list[Examples]]) -> pd.DataFrame:
+def scored(split: Split, recipe: Recipe) -> dict[str, Examples]:
+    """The examples of a seed on which its runs are scored at the end, by part."""
+    return {
+        "validation": split.validation_sample(recipe.evaluation_examples),
+        "test": split.test_sample(recipe.test_examples),
+    }
+
+
+def windows(fleet: Fleet, best: Best) -> pd.DataFrame:
     """Mean loss in nats a prediction, of every example, with the last parameters: on text, of a window in nats a byte.
 
-    `examples`: for each part, validation and test, those of every seed. A row for each run x part x window, numbered in
-    the order of the part; nan for a run that diverged.
+    A row for each run x part (validation, test) x window, numbered in the order of the part; nan for a run that
+    diverged.
     """
-    frames = []
-    for part, of_seeds in examples.items():
-        found = losses(fleet, fleet.parameters, stack(of_seeds)).masked_fill(~fleet.alive[:, None], torch.nan)
-        for (seed, rate), values in zip(fleet.runs, found.cpu().numpy(), strict=True):
+    frames, of_seeds = [], [scored(split, fleet.recipe) for split in fleet.splits]
+    for part in of_seeds[0]:
+        losses, _ = by_example(fleet, fleet.parameters, stack([parts[part] for parts in of_seeds]))
+        losses = losses.masked_fill(~fleet.alive[:, None], torch.nan)
+        for (seed, rate), values in zip(fleet.runs, losses.cpu().numpy(), strict=True):
             run = {"learning_rate": rate, "seed": seed, "part": part}
             frames.append(pd.DataFrame(run | {"window": range(len(values)), "loss": values}))
     return pd.concat(frames, ignore_index=True)
 
 
-def answers(fleet: Fleet, reported: Best, samples: Mapping[str, Callable[[Split], Examples]]) -> pd.DataFrame:
+def answers(fleet: Fleet, best: Best) -> pd.DataFrame:
     """The class that each run predicts for every example, with the parameters that it reports; -1 for a run that has
-    none, and where the loss is not finite.
+    none, and where the loss is not finite. Of a task with one prediction an example.
 
-    `samples`: for each part, validation and test, what draws it from a seed's split. A row for each run x part x
-    example; `numbered` says which number an example has. Classes are of the smallest type that holds them all.
+    A row for each run x part (validation, test) x example; `numbered` says which number an example has. Classes are of
+    the smallest type that holds them all.
     """
     frames, kind = [], np.min_scalar_type(-fleet.task.classes)
-    for part, draw in samples.items():
-        examples = stack([draw(split) for split in fleet.splits])
-        numbers = np.stack([draw(numbered(split)).inputs.cpu().numpy() for split in fleet.splits])
+    of_seeds = [scored(split, fleet.recipe) for split in fleet.splits]
+    numbers = [scored(numbered(split), fleet.recipe) for split in fleet.splits]
+    for part in of_seeds[0]:
+        examples = stack([parts[part] for parts in of_seeds])
+        losses, classes = by_example(fleet, best.parameters, examples)
+        known = losses.isfinite() & (best.step > 0)[:, None]
+        predicted = classes[..., 0].where(known, -1).cpu().numpy().astype(kind)
         targets = examples.targets[..., 0].cpu().numpy().astype(kind)
-        found = answered(fleet, reported.parameters, examples).masked_fill(reported.step[:, None] == 0, -1)
-        for (seed, rate), classes in zip(fleet.runs, found.cpu().numpy().astype(kind), strict=True):
+        for (seed, rate), of_run in zip(fleet.runs, predicted, strict=True):
             place = fleet.seeds.index(seed)
-            of_run = {"learning_rate": rate, "seed": seed, "part": part, "example": numbers[place]}
-            frames.append(pd.DataFrame(of_run | {"target": targets[place], "predicted": classes}))
+            columns = {"learning_rate": rate, "seed": seed, "part": part}
+            columns |= {"example": numbers[place][part].inputs.cpu().numpy(), "target": targets[place]}
+            frames.append(pd.DataFrame(columns | {"predicted": of_run}))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -120,8 +109,9 @@ def numbered(split: Split) -> Split:
     return found
 
 
-def attention(fleet: Fleet, parameters: Tensor) -> pd.DataFrame:
-    """First-layer attention of every run, averaged over heads and test examples, before and after training.
+def attention(fleet: Fleet, best: Best) -> pd.DataFrame:
+    """First-layer attention of every run, averaged over heads and test examples, before training and with the
+    parameters that it reports.
 
     A row for each run x trained x query (read-out position) x key: `weight` (a query's add up to 1), `relevant` (the
     part of it in examples where the task says that the query needs this key), `chance` (the same if the query spread
@@ -135,7 +125,7 @@ def attention(fleet: Fleet, parameters: Tensor) -> pd.DataFrame:
         visible = (untrained[:, -task.readout :] > 0).double().mean(0)  # trained attention may round to 0
         for number, rate in enumerate(fleet.rates):
             row = index * len(fleet.rates) + number
-            after = first_layer(fleet, run_weights(fleet, row, parameters, start), examples)
+            after = first_layer(fleet, run_weights(fleet, row, best.parameters, start), examples)
             for trained, maps in ((False, untrained), (True, after)):
                 run = {"learning_rate": rate, "seed": seed, "trained": trained}
                 frames.append(pd.DataFrame(run | _scores(maps[:, -task.readout :], needed, visible)))
@@ -156,4 +146,60 @@ def first_layer(fleet: Fleet, weights: dict[str, Tensor], examples: Examples) ->
     """(n, tokens, tokens) attention of the first layer, averaged over its heads."""
     layer = fleet.module.backbone.get_submodule(fleet.module.family.first_attention)
     on_device = {name: tensor.to(fleet.device) for name, tensor in weights.items()}
-    return observed(fleet, on_device, examples, 50, layer, lambda _, inputs, output: output[1].mean(1))
+    return torch.cat([output[1].mean(1) for _, output in observed(fleet, on_device, examples, 50, layer)])
+
+
+def attention_lacks(template: Template) -> str:
+    """What first-layer attention needs, that this task or model has not."""
+    task = template.task
+    if task.relevant is None:
+        return f"task {task.name!r} does not say which tokens its read-out positions need"
+    if template.module.family.first_attention is None or template.layers == 1:
+        return (
+            "it needs two layers or more, and a family that names its first attention module as gpt2 and bert do; "
+            f"backbone {template.backbone.name!r}, of layers: {template.layers}, is of the family "
+            f"{template.backbone.family!r}"
+        )
+    return ""
+
+
+def answers_lack(template: Template) -> str:
+    """What answers need, that this task has not."""
+    task = template.task
+    several = f"task {task.name!r} has {task.predictions} predictions an example; it is for tasks with one class each"
+    return several if task.predictions > 1 else ""
+
+
+def adapter_lacks(template: Template) -> str:
+    """What a kept adapter needs, that this model has not."""
+    arm = name_of(template.init, template.policy)
+    return "" if template.adapters else f"it keeps what lora-pretrained and its like train; arm {arm} has none"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a sweep can be asked for: a table of the trained fleet and the parameters that its runs report."""
+
+    table: Callable[[Fleet, Best], pd.DataFrame] | None = None  # none of what fpt.sweeps.run keeps as files
+    lacks: Callable[[Template], str] = lambda template: ""  # why this task or model has no such thing
+    inside: bool = False  # it looks below the output layer, and so not at features that are computed once
+
+
+MEASURES = {
+    ATTENTION: Measure(attention, attention_lacks, inside=True),
+    WINDOWS: Measure(windows),
+    ANSWERS: Measure(answers, answers_lack),
+    KEEP_ADAPTER: Measure(lacks=adapter_lacks),
+}
+
+
+def asked_for(names: Collection[str]) -> dict[str, Measure]:
+    """The measures of these names; a name of fpt.training.recipe.MEASURES that has none here asks for nothing."""
+    return {name: measure for name, measure in MEASURES.items() if name in names}
+
+
+def check(template: Template, asked: Collection[str]) -> None:
+    """Refuse (SpecError) what is `asked` for, and this task or model does not have."""
+    for name, measure in asked_for(asked).items():
+        if lacking := measure.lacks(template):
+            raise SpecError(f"measure {name}: {lacking}")

@@ -73,14 +73,14 @@ def test_three_steps_of_adam_are_those_of_peft(backbone, targets, digits, small_
     for step in range(1, 4):
         batch = fleet.batch(step - 1)
         logits = reference(digits.encode(batch.inputs[0]))
-        ours = fleet.logits(fleet.cut(fleet.parameters), fleet.encode(batch.inputs), None, fleet.all_runs)
+        ours = fleet.logits(fleet.layout.cast(fleet.parameters), fleet.encode(batch.inputs), None, fleet.all_runs)
         torch.testing.assert_close(ours[0, 0, :, 0], logits, rtol=1e-4, atol=1e-5)
         loss = nn.functional.cross_entropy(logits, batch.targets[0, :, 0])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         fleet.step(step)
-    flat = torch.cat([reference.ours[name].detach().flatten() for name in fleet.names])
+    flat = torch.cat([reference.ours[name].detach().flatten() for name in fleet.layout.names])
     torch.testing.assert_close(fleet.parameters[0], flat, rtol=1e-3, atol=1e-5)
 
 

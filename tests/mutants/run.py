@@ -81,10 +81,8 @@ MUTANTS = [
     ),
     # training: the step, the evaluation, going on after a crash
     Mutant("training/fleet.py", "excess.clamp(min=1)", "excess.clamp(min=0)", FLEET),
-    Mutant(
-        "training/fleet.py", 'matrix and group != "layer_norm" and not name.endswith("bias")', "matrix or True", FLEET
-    ),
-    Mutant("training/fleet.py", "is not None and group in HEAD", "is not None and group not in HEAD", FLEET),
+    Mutant("training/layout.py", 'and group != "layer_norm" and not name.endswith("bias")', "or True", FLEET),
+    Mutant("training/layout.py", "is not None and group in HEAD", "is not None and group not in HEAD", FLEET),
     Mutant("training/fleet.py", "self._groups(row, rate)", "self._groups(row, self.rates[0])", FLEET),
     Mutant("training/fleet.py", "dead = (~self.alive).float()", "dead = 0 * self.alive.float()", FLEET),
     Mutant("training/fleet.py", '("parameters", "moments", "adam_steps",', '("parameters", "adam_steps",', RESUME),

@@ -15,7 +15,7 @@ from fpt.sweeps.run import run_sweep
 from fpt.sweeps.spec import resolve
 from fpt.tasks import programs
 from fpt.training import measures
-from fpt.training.evaluate import score
+from fpt.training.evaluate import Best, score
 from fpt.training.fleet import Fleet, stack
 from fpt.training.recipe import Recipe
 
@@ -120,7 +120,8 @@ def test_the_losses_of_windows_are_those_of_the_curves(tmp_path):
 
 def test_a_run_that_diverged_has_no_losses(task):
     template = fpt.models.build(task, "tiny-lm", arm="unfrozen-pretrained")
-    fleet = Fleet(task, template, Recipe(dropout=0.0, compute_type="float32"), [1e-3, 1e-2], [0], CPU)
+    recipe = Recipe(dropout=0.0, compute_type="float32", evaluation_examples=2, test_examples=3)
+    fleet = Fleet(task, template, recipe, [1e-3, 1e-2], [0], CPU)
     fleet.mark_diverged(1, torch.tensor([True, False]))
-    found = measures.windows(fleet, {"test": [fleet.splits[0].test[:5]]})
+    found = measures.windows(fleet, Best(fleet))
     assert found.groupby("learning_rate")["loss"].count().tolist() == [5, 0]

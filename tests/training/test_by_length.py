@@ -29,7 +29,7 @@ from fpt.sweeps.checks import check_all
 from fpt.sweeps.spec import resolve
 from fpt.tasks.task import Task
 from fpt.training import Recipe, compute, features, memory, train_fleet
-from fpt.training.evaluate import answered, losses, order_of, passes
+from fpt.training.evaluate import by_example, order_of, passes
 from fpt.training.fleet import Fleet, stack
 
 CPU = torch.device("cpu")
@@ -91,10 +91,8 @@ def test_three_steps_are_those_of_the_librarys_model_and_of_torchs_optimizer(pla
         torch.nn.utils.clip_grad_norm_(list(named.values()), 1.0)
         optimizer.step()
         assert fleet.step(step + 1).item() == pytest.approx(loss.item(), rel=1e-4, abs=1e-5)
-    assert set(fleet.names) == set(named)
-    sizes = [template.shapes[name].numel() for name in fleet.names]
-    for name, value in zip(fleet.names, fleet.parameters[0].split(sizes), strict=True):
-        ours = value.view(template.shapes[name])
+    assert set(fleet.layout.names) == set(named)
+    for name, ours in fleet.layout.named(fleet.layout.cut(fleet.parameters[0])).items():
         theirs = named[name].detach()[: len(ours)]  # a table of positions is cut to the task
         if not name.endswith("key.bias"):  # softmax does not see it: its gradient is rounding, which Adam divides by
             torch.testing.assert_close(ours, theirs, rtol=2e-3, atol=2e-4)
@@ -253,11 +251,12 @@ def test_what_is_kept_of_each_text_is_in_the_order_of_the_texts(place) -> None:
     fleet.step(1)
     test = stack([fleet.splits[0].test])
     assert not torch.equal(test.lengths[0], test.lengths[0].sort().values)
-    pieces = fleet.cut(fleet.parameters)
+    pieces = fleet.layout.cast(fleet.parameters)
     logits = fleet.logits(pieces, fleet.encode(test.inputs), test.lengths, fleet.all_runs)[0]
-    assert torch.equal(answered(fleet, fleet.parameters, test), logits[:, :, 0].argmax(-1))
+    losses, classes = by_example(fleet, fleet.parameters, test)
+    assert torch.equal(classes, logits.argmax(-1))
     expected = torch.stack([cross_entropy(of_run[:, 0], test.targets[0, :, 0], reduction="none") for of_run in logits])
-    torch.testing.assert_close(losses(fleet, fleet.parameters, test), expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(losses, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_finished_seeds_are_parts_that_another_machine_goes_on_from(place, monkeypatch) -> None:

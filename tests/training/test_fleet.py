@@ -21,7 +21,8 @@ import fpt.tasks
 from fpt.errors import FptError
 from fpt.training import compute, features, memory, train_fleet
 from fpt.training.evaluate import even, score
-from fpt.training.fleet import LARGE, Fleet, stack
+from fpt.training.fleet import Fleet, stack
+from fpt.training.layout import LARGE
 from fpt.training.loop import Training
 
 CPU = torch.device("cpu")
@@ -180,9 +181,9 @@ def test_with_the_defaults_there_is_one_group_and_each_large_tensor_is_a_piece(p
     template = fpt.models.build(digits, "tiny-lm", "random", policy, layers=1)
     fleet = Fleet(digits, template, recipe(), RATES, SEEDS, CPU)
     sizes = {name: template.shapes[name].numel() for name in template.trainable}
-    assert fleet.names == sorted(template.trainable, key=lambda name: sizes[name] >= LARGE)
+    assert fleet.layout.names == sorted(template.trainable, key=lambda name: sizes[name] >= LARGE)
     large = [size for size in sizes.values() if size >= LARGE]
-    assert [piece.size for piece in fleet.pieces] == [sum(sizes.values()) - sum(large), *large]
+    assert [piece.size for piece in fleet.layout.pieces] == [sum(sizes.values()) - sum(large), *large]
     assert all(len(optimizer.param_groups) == 1 for optimizer in fleet.optimizers)
 
 
@@ -248,13 +249,10 @@ def test_every_forward_pass_of_the_released_cell_starts_elsewhere(digits):
     """In training at every step, at evaluation for every example; from streams of the seed, whatever the fleet."""
     template = fpt.models.build(digits, "small-lstm-released", "random", ["output"])
     fleet = Fleet(digits, template, recipe(), RATES, SEEDS, CPU)
-    first, second = (fleet.noise(fleet.active, step)(8) for step in (1, 2))
+    first, second = (fleet.noise(fleet.active, 8, step) for step in (1, 2))
     assert first.shape == (2, 8, 2, 2, 16)
     assert not torch.equal(first, second)
     assert not torch.equal(first[0], first[1])
-    together = fleet.noise(fleet.active, "evaluation")(20)
-    draw = fleet.noise(fleet.active, "evaluation")
-    assert torch.equal(together, torch.cat([draw(7), draw(13)], 1))
     example = stack([split.test[:1] for split in fleet.splits])
     twice = stack([split.test[torch.tensor([0, 0])] for split in fleet.splits])
     one, other = (score(fleet, fleet.parameters, part).loss for part in (example, twice))
@@ -279,10 +277,10 @@ def test_evaluation_starts_every_example_where_it_does_in_a_larger_part(digits, 
 
 def test_large_tensors_that_take_no_part_have_no_gradient(digits, small_backbones, monkeypatch):
     """In a Longformer of real size each global projection is a piece of its own, of which a gradient is asked."""
-    monkeypatch.setattr("fpt.training.fleet.LARGE", 256)
+    monkeypatch.setattr("fpt.training.layout.LARGE", 256)
     template, rates = fpt.models.build(digits, "small-longformer", "random", "all"), [3e-4, 1e-3]
     fleet = Fleet(digits, template, recipe(), rates, SEEDS, CPU)
-    assert len(fleet.pieces) > 10
+    assert len(fleet.layout.pieces) > 10
     losses = torch.stack([fleet.step(step) for step in range(1, 4)]).T
     expected = [plain_run(digits, template, recipe(steps=3), rate, seed)[1] for seed in SEEDS for rate in rates]
     torch.testing.assert_close(losses, torch.tensor(expected), rtol=1e-4, atol=1e-5)

@@ -19,6 +19,7 @@ from fpt.errors import SpecError
 from fpt.tasks.arrays import Finite, hold_out
 from fpt.tasks.task import Task
 from fpt.training import check, features, measures, train_fleet
+from fpt.training.evaluate import Best
 from fpt.training.fleet import Fleet
 from fpt.training.recipe import Recipe, weights_file
 
@@ -57,7 +58,9 @@ def test_the_weights_of_a_run_are_its_own(small_backbones: dict[str, torch.nn.Mo
 def test_chance_is_what_the_untrained_model_may_see(small_backbones: dict[str, torch.nn.Module]) -> None:
     """Trained attention that is rounded to 0 is still allowed."""
     fleet = fleet_of("small-gpt2", "bit-memory")
-    found = measures.attention(fleet, 1e4 * fleet.parameters)
+    best = Best(fleet)
+    best.parameters *= 1e4
+    found = measures.attention(fleet, best)
     assert (found.loc[found["trained"], "weight"] == 0).sum() > (found.loc[~found["trained"], "weight"] == 0).sum()
     chance = found.pivot_table(index=["learning_rate", "seed", "query", "key"], columns="trained", values="chance")
     assert (chance[False] == chance[True]).all()
