@@ -20,7 +20,6 @@ from fpt.results.estimate import (
     TIMES,
     Estimate,
     number_text,
-    percent,
     rounded,
     two_digits,
 )
@@ -182,7 +181,6 @@ def test_a_rounded_number_has_a_true_minus(value: float, sign: str, text: str) -
 def test_a_second_digit_where_one_hides_the_side_of_0() -> None:
     shown = [number_text(each, POINTS, signed=True) for each in (0.04, -0.04, 0.004, 0.0)]
     assert shown == ["+0.04", f"{MINUS}0.04", "0.0", "0.0"]
-    assert [percent(each) for each in (0.6345, math.nan)] == ["63.5", "-"]
 
 
 @given(st.lists(st.floats(-0.5, 0.5), min_size=6, max_size=10, unique=True))
