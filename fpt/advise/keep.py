@@ -11,7 +11,7 @@ from fpt.files import replaced, write_atomically
 from fpt.models import hub, tokens
 from fpt.models.arms import ADAPTER, ADAPTER_FILES
 from fpt.models.weights import local_folder
-from fpt.sweeps.ledger import KEPT_WEIGHTS, WINNER
+from fpt.sweeps.ledger import KEPT_WEIGHTS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fpt.results.arm import Arm
     from fpt.tasks.task import Task
 
+WINNER = "winner"  # a folder of the study, beside those of its sweeps
 LAYERS, README = "layers.safetensors", "README.md"
 PLAIN = ("gpt2", "bert", "library")  # families whose forward pass is the library's own
 HEAD = """# {title}

@@ -19,6 +19,7 @@ from fpt.show.html import CaptionedFigure, Displayable, Page, Table, paragraph
 from fpt.show.provenance import record_table
 from fpt.show.report_page import document
 
+PAGE = "advice.html"  # `fpt report` writes report.html
 CANDIDATES = "The cheapest first, on fresh seeds: percent with 95% interval. A rate is one that tuning seeds chose."
 PAIRS = "One minus another, in points. The last column: seeds that would find a difference of the tolerance."
 RATES = (
@@ -28,7 +29,7 @@ MANY = "more than 1,000"
 
 
 def finished(wanted: Request) -> Advice:
-    """Read the finished studies of a request, keep the winner, and write the page `report.html` beside study.yaml."""
+    """Read the finished studies of a request, keep the winner, and write the page `advice.html` beside study.yaml."""
     found, arms = advice(wanted), finished_arms(wanted.study)
     task, _ = prepared(arms[PROBE].spec)
     if found.advised in names_of(task):
@@ -37,7 +38,7 @@ def finished(wanted: Request) -> Advice:
         best = arms[found.advised or PROBE]
         winner = keep_winner(best, prepared(best.spec, task)[1], wanted.study)
     found = replace(found, winner=winner.as_posix(), leaked=leaked(task), read=task.read)
-    write_atomically(wanted.study / "report.html", page(found, wanted).encode())
+    write_atomically(wanted.study / PAGE, page(found, wanted).encode())
     return found
 
 

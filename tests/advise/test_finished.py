@@ -33,7 +33,7 @@ peft_warns = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:Futu
 def test_a_table_on_which_a_linear_classifier_is_best_is_told_so(wanted: Request) -> None:
     found = finished(wanted)
     assert found.advised == "linear classifier"
-    page = BeautifulSoup((wanted.study / "report.html").read_text(), "html.parser")
+    page = BeautifulSoup((wanted.study / "advice.html").read_text(), "html.parser")
     assert "240 rows, 2 classes (0: 120, 1: 120) of column label" in page.get_text()
     assert "linear classifier" in page.select_one("b").get_text()
     assert page.select("figure")

@@ -22,7 +22,7 @@ STUDY, PILOT, WINNER = "advise-mine", "advise-mine-pilot", "winner"
 WRITES = (
     (PILOT, work.ASKED, 1), (STUDY, work.BASELINES, 1), (STUDY, work.BASELINES, 2), (PILOT, "study.yaml", 1),
     (STUDY, "study.yaml", 1), (STUDY, "study.yaml", 2), (PILOT, "study.yaml", 1), (PILOT, work.PLAN, 1),
-    (STUDY, "study.yaml", 2), (WINNER, keep.README, 1), (STUDY, "report.html", 1),
+    (STUDY, "study.yaml", 2), (WINNER, keep.README, 1), (STUDY, "advice.html", 1),
 )  # fmt: skip
 KEPT = ("runs.parquet", "curves.parquet", "answers.parquet", KEPT_WEIGHTS, work.BASELINES, work.ASKED, keep.README)
 
