@@ -222,13 +222,6 @@ def test_arrays_are_read_as_the_command_says(place: Path) -> None:
     assert wanted.probe([1.0], [0]).task_options == {"white": 16}
 
 
-@pytest.mark.parametrize("given", [{"minutes": math.nan}, {"tolerance": math.nan}, {"minutes": math.inf}])
-def test_a_number_that_is_not_finite_is_refused(given: dict[str, float], place: Path) -> None:
-    table(place / "mine.csv")
-    with pytest.raises(SpecError, match=f"--{next(iter(given))} .*finite"):
-        request("mine.csv", "tiny-lm", None, root=place, **given)
-
-
 def test_a_model_that_adds_no_positions_has_a_bias_in_its_input_layer(place: Path) -> None:
     table(place / "mine.csv")
     wanted = request_of(place, "frozen,full", backbone="smollm2")

@@ -7,6 +7,8 @@ tokenizer by itself is tested beside its reader, in tests/tasks/ and tests/model
 """
 
 import json
+import os
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +61,19 @@ def one_class():
     pd.DataFrame({"x": np.arange(ROWS) % 7, "label": 1}).to_csv("data.csv", index=False)
 
 
+def images(*classes):
+    """A folder of images by class, each of which is a pipe."""
+    for name in classes:
+        Path("images", name).mkdir(parents=True)
+        os.mkfifo(Path("images", name, "pipe.png"))
+
+
+def circle():
+    """A folder with one class, and a link to itself."""
+    Path("images/a").mkdir(parents=True)
+    Path("images/b").symlink_to(".")
+
+
 def colours_the_screen():
     """The name of a class that a terminal would obey."""
     pd.DataFrame({"x": np.arange(ROWS) % 7, "label": ["\x1b[31mred", *"ab" * 19, "a"]}).to_csv("data.csv", index=False)
@@ -75,6 +90,8 @@ OWN_DATA = {
     "minutes that are no number": (table, "advise data.csv --minutes nan", ("--minutes",)),
     "a tolerance that is no number": (table, "advise data.csv --tolerance nan", ("--tolerance",)),
     "a name without ASCII letters": (cyrillic, "advise данные.csv", ("данные", "--name")),
+    "a pipe for an image": (lambda: images("a", "b"), "advise images", ("images/a/pipe.png", "pipe")),
+    "a folder that holds itself": (circle, "advise images", ("images", "'a' alone")),
     "one class alone": (one_class, "advise data.csv", ("data.csv", "the class 1 alone")),
     "a class whose name colours the screen": (colours_the_screen, "advise data.csv", (r"class \x1b[31mred", "1 rows")),
     "no such metric": (table, "advise data.csv --metric f1", ("f1", "macro-f1")),
@@ -104,7 +121,14 @@ COMMANDS = {
     "a dry run with threads": ("run mine --smoke --threads 2", ("--smoke", "--threads")),
     "a dry run on Ray": ("run mine --smoke --engine ray", ("--smoke", "--engine")),
     "a dry run with an address": ("run mine --smoke --address here:1", ("--smoke", "--address")),
-    "a dry run without its data": ("run mine --smoke", ("--smoke", "tests/data")),
+    "an empty name of a study": ("judge ''", ("judge", "empty")),
+    "an empty name of a column": ("compare a.csv --pair ''", ("--pair", "empty")),
+    "an empty word after a sign": ("plan mine --only=", ("--only=", "empty")),
+    "nothing of a kind that is listed": ("list papers", ("papers", "studies", "claims")),
+    "no such name in a list": ("list arms frozn-pretrained", ("'frozn-pretrained'", "'frozen-pretrained'")),
+    "no such study to judge": ("judge mien", ("'mien'", "mine")),
+    "a folder that is no study": ("judge .", ("'.'", "mine")),
+    "nothing to judge": ("judge mine", ("mine", "fpt run mine")),
     "no such table": ("plan mine --only lu-table-8", ("lu-table-8", "digits")),
     "another workspace that is none": ("plan mine --root /usr", ("--root", "/usr", "study.yaml", "fpt init")),
     "a report of nothing": ("report mine", ("mine", "no results", "fpt run mine")),
@@ -244,6 +268,7 @@ STUDIES |= {
         ("'unfrozen-pretrained'", "init = 'random'"),
     ),
 }
+OF_FILES = PLAIN.replace("task: digits", "task: mnist")
 GONE = PLAIN.replace("{task: digits, arm: frozen-pretrained}", "{task: 'npz:mine.npz', arm: frozen-random}")
 
 # --- folders of models that do not hold what they announce
@@ -279,6 +304,11 @@ def of_model(task="digits"):
 
 def planned(text):
     return lambda: workspace(Path.cwd(), text)
+
+
+def pipe():
+    Path("runs/mine").mkdir()
+    os.mkfifo(FILE)
 
 
 def spoilt(spoil):
@@ -328,6 +358,8 @@ DOORS = {
     | {name: (planned(PLAIN), words, named) for name, (words, named) in COMMANDS.items()},
     "study file": {name: (planned(text), "run mine", (FILE, *named)) for name, (text, named) in STUDIES.items()}
     | {
+        "a dry run without its data": (planned(OF_FILES), "run mine --smoke", ("--smoke", "tests/data", "mnist")),
+        "a pipe": (pipe, "run mine", (FILE, "no file")),
         "a batch above the split": (planned(field("batch_size: 5000")), "run mine", ("batch_size", "5000")),
         "data are gone": (planned(GONE), "status mine", ("mine.npz", FILE)),
     },
@@ -351,7 +383,7 @@ def test_it_is_refused_by_name_and_nothing_is_written(case, here):
     arrange, command, named = CASES[case]
     arrange()
     before = set(here.rglob("*"))
-    refused(*command.split(), named=named)
+    refused(*shlex.split(command), named=named)
     assert set(here.rglob("*")) == before
 
 
