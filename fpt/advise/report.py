@@ -9,8 +9,9 @@ from fpt.advise import words
 from fpt.advise.baselines import names_of
 from fpt.advise.keep import keep_baseline, keep_winner
 from fpt.advise.request import PROBE, Request, prepared
+from fpt.advise.studies import finished_arms
 from fpt.advise.verdict import Advice, Candidate, advice
-from fpt.advise.work import finished_arms, leaked
+from fpt.advise.work import leaked
 from fpt.files import write_atomically
 from fpt.results.estimate import PERCENT, POINTS, Estimate
 from fpt.results.runs import load_runs, rate_text
