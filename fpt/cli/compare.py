@@ -95,9 +95,10 @@ def compare(
 
     if page:
         check_page("--page", page)
+    rows = _where(where or ())
     found = compared(
         read_results(results), by, pair or (), score, tune=tune or (), choose=choose, within=within or (),
-        example=example, where=_where(where or ()), lower_is_better=lower_is_better, choose_lower=choose_lower,
+        example=example, where=rows, lower_is_better=lower_is_better, choose_lower=choose_lower,
         unpaired=unpaired, test_examples=test_examples, test_share=test_share, point=point, margin=margin,
         collapse=collapse, diverged=diverged,
     )  # fmt: skip

@@ -57,6 +57,12 @@ def another_request():
     Path("runs/advise-data/study.yaml").touch()  # planned
 
 
+def a_study_of_the_name():
+    table()
+    Path("runs/advise-data").mkdir()
+    Path("runs/advise-data/study.yaml").touch()
+
+
 def one_class():
     pd.DataFrame({"x": np.arange(ROWS) % 7, "label": 1}).to_csv("data.csv", index=False)
 
@@ -92,11 +98,16 @@ OWN_DATA = {
     "a name without ASCII letters": (cyrillic, "advise данные.csv", ("данные", "--name")),
     "a pipe for an image": (lambda: images("a", "b"), "advise images", ("images/a/pipe.png", "pipe")),
     "a folder that holds itself": (circle, "advise images", ("images", "'a' alone")),
+    "several classes an example": (list, "advise bit-xor", ("bit-xor", "each of one class")),
+    "the next byte of a text": (list, "advise text", ("text", "one class an example")),
+    "no such model": (table, "advise data.csv --backbone tiny-ml", ("'tiny-ml'", "'tiny-lm'")),
+    "a model of another's study": (table, "advise data.csv --backbone hub:nowhere", ("nowhere", "config.json")),
     "one class alone": (one_class, "advise data.csv", ("data.csv", "the class 1 alone")),
     "a class whose name colours the screen": (colours_the_screen, "advise data.csv", (r"class \x1b[31mred", "1 rows")),
     "no such metric": (table, "advise data.csv --metric f1", ("f1", "macro-f1")),
     "no such arm": (table, "advise data.csv --arms full,frozne", ("frozne",)),
     "a name that is no folder": (table, "advise data.csv --name ../there", ("--name",)),
+    "a study of the name": (a_study_of_the_name, "advise data.csv", ("runs/advise-data", "did not write", "--name")),
     "another request of the name": (
         another_request,
         "advise data.csv",
@@ -110,11 +121,25 @@ MODELS = {
     "a backbone without matrices": ("--backbone lstm --arm lora-random", ("'lstm'", "adapters", "recurrent")),
     "targets that do not exist": ("--backbone tiny-lm --arm lora-random --targets all", ("targets", "feed_forward")),
     "no examples": ("--backbone tiny-lm --arm lora-random --batch-size 0", ("batch_size",)),
+    "a backbone that cannot read the task": ("--task text --backbone minilm", ("'minilm'",)),
+    "no such backbone": ("--backbone gtp2", ("'gtp2'", "'gpt2'")),
+    "no such task": ("--task digit", ("'digit'", "'digits'")),
+    "no such arm": ("--backbone tiny-lm --arm frozn", ("'frozn'", "frozen")),
+    "no layers": ("--backbone tiny-lm --arm FP --layers 0", ("--layers",)),
+    "more layers than there are": ("--backbone tiny-lm --arm FP --layers 5", ("layers", "5")),
     "rank without an arm": ("--backbone tiny-lm --rank 4", ("--rank", "--arm")),
     "an arm of every backbone": ("--arm lora-random", ("--backbone",)),
 }
 
 COMMANDS = {
+    "no such command": ("rum mine", ("rum",)),
+    "no such option": ("run mine --onyl digits", ("--onyl",)),
+    "no threads": ("run mine --threads 0", ("--threads",)),
+    "a name that is no folder": ("init --name a/b", ("'a/b'",)),
+    "a study that is there": ("init --name another", ("runs/another/study.yaml", "fpt run another")),
+    "a screen for programs": ("status mine --watch --json", ("--watch", "--json")),
+    "a value of no column": ("compare a.csv --where lr", ("--where lr", "COLUMN=VALUE")),
+    "no such cell to measure": ("bench --cell tiny-lm/digits", ("tiny-lm/digits", "RUNS")),
     "no such study": ("run mien", ("'mien'", "mine")),
     "no such engine": ("run mine --engine slurm", ("--engine", "slurm", "ray")),
     "an address without Ray": ("run mine --address head:6379", ("--address head:6379", "--engine ray")),
