@@ -59,10 +59,12 @@ def read_document(path: Path, label: str) -> tuple[Any, Node]:
     Raises SpecError, naming `label` and the line where it is known, for a file that is missing, not YAML, empty,
     nested too deeply, or that repeats a key or has a tag that is not plain data.
     """
+    if not path.is_file():  # the reader of a pipe would wait for ever
+        raise SpecError(f"{label} does not exist, or is no file")
     try:
         text = path.read_text(encoding="utf-8")
-    except OSError:
-        raise SpecError(f"{label} does not exist or cannot be read") from None
+    except OSError as error:
+        raise SpecError(f"{label} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SpecError(f"{label} is not YAML: it is not UTF-8 text") from None
     try:

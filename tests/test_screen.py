@@ -11,7 +11,8 @@ from rich.table import Table
 from typer.testing import CliRunner
 
 from fpt.cli import app
-from fpt.cli.show import SweepBars, before_numbers, console, table_of
+from fpt.cli.progress import SweepBars
+from fpt.cli.tables import before_numbers, console, table_of
 from fpt.sweeps.study import load_study
 
 NAMES = st.text("abcdefgh-0123456789 ", min_size=1, max_size=90).map(str.strip).filter(bool)
@@ -59,7 +60,7 @@ def test_names_are_shown_as_they_are_and_obeyed_by_nobody(name: str, monkeypatch
 
 @pytest.fixture(params=WIDTHS)
 def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr("fpt.cli.console.width", request.param)
+    monkeypatch.setattr("fpt.cli.tables.console.width", request.param)
     return int(request.param)
 
 

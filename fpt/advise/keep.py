@@ -12,7 +12,7 @@ from fpt.models import tokens
 from fpt.models.arms import ADAPTER, ADAPTER_FILES
 from fpt.models.hub import WEIGHTS
 from fpt.models.weights import local_folder
-from fpt.sweeps.ledger import KEPT_WEIGHTS, WINNER
+from fpt.sweeps.ledger import KEPT_WEIGHTS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fpt.results.arm import Arm
     from fpt.tasks.task import Task
 
+WINNER = "winner"  # a folder of the study, beside those of its sweeps
 LAYERS, README = "layers.safetensors", "README.md"
 HEAD = """# {title}
 

@@ -9,8 +9,9 @@ from fpt.advise import words
 from fpt.advise.baselines import names_of
 from fpt.advise.keep import keep_baseline, keep_winner
 from fpt.advise.request import PROBE, Request, prepared
+from fpt.advise.studies import finished_arms
 from fpt.advise.verdict import Advice, Candidate, advice
-from fpt.advise.work import finished_arms, leaked
+from fpt.advise.work import leaked
 from fpt.files import write_atomically
 from fpt.results.estimate import PERCENT, POINTS, Estimate
 from fpt.results.runs import load_runs, rate_text
@@ -18,6 +19,7 @@ from fpt.show.figures import learning_rate_figure
 from fpt.show.html import CaptionedFigure, Displayable, Page, Table, document, heading, paragraph
 from fpt.show.tables import record_table
 
+PAGE = "advice.html"  # `fpt report` writes report.html
 CANDIDATES = "The cheapest first, on fresh seeds: percent with 95% interval. A rate is one that tuning seeds chose."
 PAIRS = "One minus another, in points. The last column: seeds that would find a difference of the tolerance."
 RATES = (
@@ -27,7 +29,7 @@ MANY = "more than 1,000"
 
 
 def finished(wanted: Request) -> Advice:
-    """Read the finished studies of a request, keep the winner, and write the page `report.html` beside study.yaml."""
+    """Read the finished studies of a request, keep the winner, and write the page `advice.html` beside study.yaml."""
     found, arms = advice(wanted), finished_arms(wanted.study)
     task, _ = prepared(arms[PROBE].spec)
     if found.advised in names_of(task):
@@ -36,7 +38,7 @@ def finished(wanted: Request) -> Advice:
         best = arms[found.advised or PROBE]
         winner = keep_winner(best, prepared(best.spec, task)[1], wanted.study)
     found = replace(found, winner=winner.as_posix(), leaked=leaked(task), read=task.read)
-    write_atomically(wanted.study / "report.html", page(found, wanted).encode())
+    write_atomically(wanted.study / PAGE, page(found, wanted).encode())
     return found
 
 

@@ -125,7 +125,10 @@ def request(
     model = _model_of(backbone, root)
     if "tokenizer" in known:
         given = _reading(task, model, given, root)
-    chosen = _arms(arms, tasks.own_table(task, given) == tasks.READS)
+    own_table = tasks.own_table(task, given)
+    if own_table == tasks.PREDICTS:
+        raise SpecError(f"task {task}: what is predicted is the next symbol; advice needs one class an example")
+    chosen = _arms(arms, own_table == tasks.READS)
     return Request(title_of(data, name), task, given, model, chosen, named=bool(arms), **how)
 
 
@@ -203,13 +206,9 @@ def _from(root: Path, path: Path) -> str:
 
 def prepared(spec: SweepSpec, task: "Task | None" = None) -> "tuple[Task, Template]":
     """The task and the model of a sweep. What can be refused before training is refused here: data, model, window,
-    memory, and a task that is not a class an example. Raises FptError."""
+    memory, and a task that is not a class an example, which no probe can have. Raises FptError."""
     if task is None:
         found = run.prepare(spec)
-        if found.task.predictions != 1 or found.task.own_table == tasks.PREDICTS:
-            raise SpecError(
-                f"task {spec.task}: one class an example can be advised on; it has {found.task.predictions}"
-            )
     else:
         found = run.fitted(spec, task, None)
         check_room(found.template, spec.recipe, 1, None)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from fpt.advise import metrics
 from fpt.advise.request import PROBE, Request
-from fpt.advise.work import PLAN, chosen, finished_arms, read_baselines, test_answers
+from fpt.advise.studies import PLAN, chosen, finished_arms, read_baselines, test_answers
 from fpt.bench.step import sweep_cost
 from fpt.errors import DataError
 from fpt.files import plain, read_json

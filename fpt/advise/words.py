@@ -49,13 +49,6 @@ UNEVEN = (
     "ones are missed. Read macro F1 and balanced accuracy, or decide by one of them: --metric macro-f1."
 )
 LEAKED = "{count:,} examples repeat another one, and may be in test and in training. They favour what memorises."
-PLANNED = (
-    "{arms}: {steps:,} steps, {epochs:.1f} times through the training examples; first {tuning} tuning seeds at every "
-    "rate"
-)
-NO_TIME = "nothing beside the probe has the steps that tell anything in the time that is left"
-NO_FRESH = "{arms}: {seeds} fresh seeds do not fit into the time that is left; start again with more --minutes"
-STOPPED = "the {minutes:g} minutes are over: what trained is stopped; start again with more --minutes, and it goes on"
 
 
 def label(arm: str) -> str:

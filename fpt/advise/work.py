@@ -3,11 +3,10 @@
 Everything is trained in this process, one sweep after the other, so that features of the model are computed once.
 """
 
-import json
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fpt import models, tasks
-from fpt.advise import baselines, metrics, schedule, words
-from fpt.advise.request import CONTENT, FEWEST_SEEDS, PROBE, SAMPLES, Request, prepared
-from fpt.errors import DataError, FptError, SpecError
-from fpt.files import STUDY_FILE, check_writable, read_json, write_atomically, write_json
+from fpt.advise import baselines, metrics, schedule, studies, words
+from fpt.advise.request import FEWEST_SEEDS, PROBE, SAMPLES, Request, prepared
+from fpt.advise.studies import BASELINES, PLAN, chosen, finished_arms, read_baselines, test_answers, write_study
+from fpt.errors import DataError, FptError
+from fpt.files import STUDY_FILE, read_json, write_atomically, write_json
 from fpt.models import hub, tokens
-from fpt.results.arm import Arm
-from fpt.results.runs import arms_in, rate_text
+from fpt.results.runs import rate_text
 from fpt.sweeps.run import Prepared, parquet, run_sweep
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import load_study
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from fpt.models.template import Template
     from fpt.tasks.task import Task
 
-ASKED, PLAN, BASELINES = "advise.json", "plan.json", "baselines.parquet"  # beside study.yaml
 TESTED_TUNING = 200  # test examples of a tuning run: they choose nothing, the page shows them
 LATE = 1.05  # of the minutes: what still trains then is stopped
 SAID_EVERY = 15.0  # seconds
@@ -51,21 +49,20 @@ class Work:
     wanted: Request
     log: Callable[[str], None]
     began: float = field(default_factory=time.monotonic)
-    read: str = ""  # what the task is, in a line
-    kind: str = ""  # the number type
-    batch: int = 1
     said: float = field(default_factory=time.monotonic)  # when the last line was
+    task: "Task" = field(init=False)
+    rule: dict[str, Any] = field(init=False)  # fields that all sweeps share
     _templates: "dict[str, Template]" = field(default_factory=dict)
-
-    @property
-    def rule(self) -> dict[str, Any]:
-        """Fields that all sweeps share."""
-        return {"compute_type": self.kind, "batch_size": self.batch}
 
     @property
     def passed(self) -> float:
         """Seconds since it began."""
         return time.monotonic() - self.began
+
+    @property
+    def rows(self) -> int:
+        """Training examples of a seed."""
+        return self.task.split(0).train_size or 0
 
     @property
     def left(self) -> float:
@@ -81,31 +78,30 @@ class Work:
         """Baselines and the probe whatever they take; then what fits. What an earlier call of the same request did is
         kept. Raises FptError for what cannot be run."""
         with beating(self):
-            self.carry_out()
+            self.prepare()
+            self.count_baselines()
+            strength = self.probe()
+            try:
+                self.train_longer(strength)
+            except OutOfTimeError:
+                self.say(
+                    f"the {self.wanted.minutes:g} minutes are over: what trained is stopped; start again with more "
+                    "--minutes, and it goes on"
+                )
 
-    def carry_out(self) -> None:
-        """The same, without a word while something takes long."""
+    def prepare(self) -> None:
+        """Read the data and the model, say what was read, and take the two folders. Raises FptError for what cannot be
+        run."""
         wanted = self.wanted
-        _check_same(wanted)
-        self.kind = _compute_type(wanted)
-        self.task, self._templates[PROBE] = prepared(wanted.probe([1.0], [0], compute_type=self.kind, batch_size=1))
-        self.rows = self.task.split(0).train_size or 0
-        self.batch, self.read = min(wanted.batch_size, self.rows), self.task.read
+        studies.check_same(wanted)
+        kind = _compute_type(wanted)
+        self.task, self._templates[PROBE] = prepared(wanted.probe([1.0], [0], compute_type=kind, batch_size=1))
+        self.rule = {"compute_type": kind, "batch_size": min(wanted.batch_size, self.rows)}
         for line in reading(self.task, wanted.backbone):
             self.say(line)
         if count := leaked(self.task):
             self.say(words.LEAKED.format(count=count))
-        for folder in (wanted.pilot, wanted.study):
-            folder.mkdir(parents=True, exist_ok=True)
-            if read_json(folder / ASKED) != wanted.asked:  # of a request that was stopped before its plan
-                (folder / BASELINES).unlink(missing_ok=True)
-            write_json(folder / ASKED, wanted.asked)
-        self.count_baselines()
-        strength = self.probe()
-        try:
-            self.train_longer(strength)
-        except OutOfTimeError:
-            self.say(words.STOPPED.format(minutes=wanted.minutes))
+        studies.begin(wanted)
 
     def count_baselines(self) -> None:
         """What the baselines answer on the test examples of every fresh seed, unless it is there."""
@@ -129,7 +125,7 @@ class Work:
         wanted = self.wanted
         if not (wanted.pilot / STUDY_FILE).is_file():
             spec = wanted.probe(schedule.STRENGTHS, schedule.probe_seeds(self.rows), **self.rule)
-            self.write(wanted.pilot, [spec], "Tuning seeds: they choose strengths and rates.")
+            self.write(wanted.pilot, [spec])
         self.say(f"probe: features of all examples of {wanted.backbone}, then logistic regressions on them")
         self.train(wanted.pilot, [PROBE])
         strength = chosen(wanted, PROBE)
@@ -139,7 +135,7 @@ class Work:
             )
         if not (wanted.study / STUDY_FILE).is_file():
             spec = wanted.probe([strength], range(wanted.seeds), **self.rule)
-            self.write(wanted.study, [spec], "Fresh seeds, at what the tuning seeds chose.")
+            self.write(wanted.study, [spec])
         self.train(wanted.study, [PROBE])
         self.say_score(PROBE, test_answers(finished_arms(wanted.study)[PROBE]))
         return strength
@@ -161,7 +157,8 @@ class Work:
     def plan(self, strength: float) -> None:
         """Time a few steps of every arm, and write the tuning sweeps of those that fit."""
         wanted, paces = self.wanted, self.paces(strength)
-        whole = min(schedule.whole_steps(self.rows, self.batch), wanted.steps or schedule.MOST_STEPS)
+        rows, batch = self.rows, self.rule["batch_size"]
+        whole = min(schedule.whole_steps(rows, batch), wanted.steps or schedule.MOST_STEPS)
         examples = self.evaluated(SAMPLES["test_examples"])
         plan = schedule.planned(paces, self.left, whole, FEWEST_SEEDS, examples)
         needed = {}
@@ -176,11 +173,14 @@ class Work:
             seeds = schedule.TUNING_SEEDS[: plan.tuning]
             grid = {"learning_rates": schedule.rates_of(arm), "seeds": seeds, "test_examples": TESTED_TUNING}
             specs.append(wanted.trained(arm, strength, plan.steps, **grid, **self.rule))
-        epochs = plan.steps * self.batch / self.rows
-        self.say(words.PLANNED.format(steps=plan.steps, epochs=epochs, arms=" and ".join(map(words.label, plan.arms)),
-                                      tuning=plan.tuning) if specs else words.NO_TIME)  # fmt: skip
-        self.write(wanted.study, probes[1:], "Fresh seeds, at what the tuning seeds chose.")
-        self.write(wanted.pilot, [probes[0], *specs], "Tuning seeds: they choose strengths and rates.")
+        self.say(
+            f"{' and '.join(map(words.label, plan.arms))}: {plan.steps:,} steps, {plan.steps * batch / rows:.1f} times "
+            f"through the training examples; first {plan.tuning} tuning seeds at every rate"
+            if specs
+            else "nothing beside the probe has the steps that tell anything in the time that is left"
+        )
+        self.write(wanted.study, probes[1:])
+        self.write(wanted.pilot, [probes[0], *specs])
         found = {"minutes": wanted.minutes, "steps": plan.steps, "whole": whole, "needed": needed}
         write_json(wanted.pilot / PLAN, found)
 
@@ -216,7 +216,10 @@ class Work:
         took = {arm: tuned[arm].result["wall_seconds"] / len(tuned[arm].runs) for arm in arms if rates[arm] is not None}
         fitting, seeds = schedule.fresh_seeds(took, self.left, wanted.seeds, FEWEST_SEEDS)
         if left_out := [words.label(arm) for arm in took if arm not in fitting]:
-            self.say(words.NO_FRESH.format(arms=" and ".join(left_out), seeds=FEWEST_SEEDS))
+            self.say(
+                f"{' and '.join(left_out)}: {FEWEST_SEEDS} fresh seeds do not fit into the time that is left; start "
+                "again with more --minutes"
+            )
         if not fitting:
             return
         specs = []
@@ -226,13 +229,13 @@ class Work:
         minutes = seeds * sum(took[arm] for arm in fitting) / 60
         at = " and ".join(f"{words.label(spec.arm)} at {rate_text(spec.learning_rates[0])}" for spec in specs)
         self.say(f"{at}: {seeds} fresh seeds, about {minutes:.1f} minutes")
-        self.write(wanted.study, [probe, *specs], "Fresh seeds, at what the tuning seeds chose.")
+        self.write(wanted.study, [probe, *specs])
 
-    def write(self, folder: Path, specs: Sequence[SweepSpec], note: str) -> None:
+    def write(self, folder: Path, specs: Sequence[SweepSpec]) -> None:
         """The study of these sweeps; those of fresh seeds keep their weights."""
         if folder == self.wanted.study:
             specs = [spec.changed(measures=kept(spec)) for spec in specs]
-        write_study(self.wanted, folder, specs, [self.read, note])
+        write_study(self.wanted, folder, specs, self.task.read)
 
     def train(self, study: Path, arms: Sequence[str]) -> None:
         """Run these sweeps of a study, unless they are done. Raises FptError where one fails, and OutOfTimeError."""
@@ -304,22 +307,6 @@ def timed(task: "Task", template: "Template", spec: SweepSpec, start: float) -> 
     return schedule.Pace(of_step, (time.monotonic() - began) / sample.targets.shape[1], start)
 
 
-def finished_arms(study: Path) -> dict[str, Arm]:
-    """The finished sweeps of a study, by arm."""
-    return {arm.fields["arm"]: arm for arm in arms_in(study, "own").values()}
-
-
-def chosen(wanted: Request, arm: str) -> float | None:
-    """The strength or rate that the tuning seeds choose for an arm, by the metric that is wanted on validation
-    examples; None where every one diverged."""
-    return metrics.best_rate(finished_arms(wanted.pilot)[arm].answers, wanted.metric)
-
-
-def test_answers(arm: Arm) -> pd.DataFrame:
-    """What an arm answers on the test examples of each seed."""
-    return arm.answers[arm.answers["part"] == "test"]
-
-
 def reading(task: "Task", backbone: str) -> list[str]:
     """What was read; how it becomes tokens; and of texts, what reads them."""
     tokens_of = f"{task.tokens:,} tokens" if task.tokens > 1 else "one token"
@@ -350,56 +337,3 @@ def _compute_type(wanted: Request) -> str:
     if (wanted.pilot / STUDY_FILE).is_file():
         return load_study(wanted.pilot).sweeps[0].compute_type
     return str(compute.dtype("auto", find_device())).removeprefix("torch.")
-
-
-def _check_same(wanted: Request) -> None:
-    """Refuse a name under which something else was asked, and a folder that cannot be written."""
-    check_writable(Path("runs"))
-    asked, either = wanted.asked, f"give another --name, or remove {wanted.study} and {wanted.pilot}"
-    for folder in (wanted.study, wanted.pilot):
-        before = read_json(folder / ASKED)
-        if before is None and (folder / STUDY_FILE).is_file():
-            raise SpecError(f"{folder} is a study that fpt advise did not write: {either}")
-        if before is None or before == asked:
-            continue
-        if not any((each / STUDY_FILE).is_file() for each in (wanted.study, wanted.pilot)):
-            continue  # it was stopped before it was planned
-        why = [f"{key} was {before.get(key)!r}" for key in asked if key != CONTENT and before.get(key) != asked[key]]
-        raise SpecError(f"{folder} is of another request ({'; '.join(why) or 'its files have changed'}): {either}")
-
-
-def write_study(wanted: Request, folder: Path, specs: Sequence[SweepSpec], notes: Sequence[str]) -> None:
-    """An ordinary study.yaml: what its sweeps share under defaults, and a line a sweep."""
-    rows = [_fields(spec) for spec in specs]
-    shared = {name: value for name, value in rows[0].items() if all(row.get(name) == value for row in rows)}
-    shared = {name: value for name, value in shared.items() if name not in ("arm", "learning_rates")}
-    notes = [f"Written by fpt advise. To run it again, or changed: fpt run {folder.name}", *filter(None, notes)]
-    lines = [f"# {note}" for note in notes]
-    rule = f"The cheapest whose loss against the best is ruled out above {wanted.tolerance:g} points is advised."
-    lines += [f"name: {folder.name}", f"plan: [{_yaml(rule)}]"]
-    lines += ["defaults:", *(f"  {name}: {_yaml(value)}" for name, value in shared.items()), "sweeps:"]
-    for row in rows:
-        own = {name: value for name, value in row.items() if name not in shared}
-        lines.append("  - {" + ", ".join(f"{name}: {_yaml(value)}" for name, value in own.items()) + "}")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / STUDY_FILE, ("\n".join(lines) + "\n").encode())
-
-
-def _fields(spec: SweepSpec) -> Mapping[str, Any]:
-    """The fields of a sweep that are not their defaults, as a study names them."""
-    known = spec.model_dump(mode="json", exclude_defaults=True, exclude={"init", "trainable"})
-    return {"arm": spec.arm, **known, "extend": 0}
-
-
-def _yaml(value: Any) -> str:
-    """JSON is YAML, but for characters that it writes as two escapes."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-def read_baselines(study: Path) -> pd.DataFrame:
-    """What the baselines answered. Raises DataError where the file is not what `fpt advise` wrote."""
-    path = study / BASELINES
-    try:
-        return pd.read_parquet(path, columns=["baseline", "seed", "example", "target", "predicted"])
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"{path} is missing or damaged ({error}): remove it, and run fpt advise again") from None

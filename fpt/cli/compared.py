@@ -10,7 +10,7 @@ import pandas as pd
 import typer
 from rich.table import Table
 
-from fpt.cli.show import before_numbers, console, printable, table_of
+from fpt.cli.tables import before_numbers, console, printable, table_of
 from fpt.files import plain
 from fpt.results.compare import (
     AS_GIVEN,

@@ -1,11 +1,10 @@
 """What there is, for `fpt list`: ours and what is found in the workspace, by name, without building or training it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from fpt import models, papers, tasks
 from fpt.cli.doctor import weights
-from fpt.cli.options import Listable
 from fpt.documents import read_model
 from fpt.errors import SpecError
 from fpt.files import STUDY_FILE
@@ -13,29 +12,15 @@ from fpt.papers.schema import Claim
 from fpt.sweeps.ledger import PUBLISHED, RESULT
 from fpt.sweeps.study_file import StudyFile
 
-Row = tuple[str, ...]
+Row = tuple[str | int, ...]
 
-
-COLUMNS: Mapping[Listable, Row] = {
-    Listable.STUDIES: ("study", "about", "done", "published"),
-    Listable.TASKS: ("task", "title", "variants", "options"),
-    Listable.MODELS: ("model", "title", "layers", "weights"),
-    Listable.ARMS: ("arm", "letters", "short", "starts from", "trains"),
-    Listable.CLAIMS: ("claim", "paper", "decided by", "says"),
+COLUMNS = {
+    "studies": ("study", "about", "done", "published"),
+    "tasks": ("task", "title", "variants", "options"),
+    "models": ("model", "title", "layers", "weights"),
+    "arms": ("arm", "letters", "short", "starts from", "trains"),
+    "claims": ("claim", "paper", "decided by", "says"),
 }
-COUNTS = ("done", "published", "layers")
-
-
-def rows(kind: Listable) -> Iterator[Row]:
-    """COLUMNS of everything of this kind; of studies those in runs/ below the working directory. Raises SpecError for a
-    paper, or a task of your own, that cannot be read."""
-    return {
-        Listable.STUDIES: _studies,
-        Listable.TASKS: _tasks,
-        Listable.MODELS: _models,
-        Listable.ARMS: _arms,
-        Listable.CLAIMS: _claims,
-    }[kind]()
 
 
 def _studies() -> Iterator[Row]:
@@ -46,7 +31,7 @@ def _studies() -> Iterator[Row]:
         except SpecError as error:
             about = str(error)
         done, published = (len(list(folder.glob(f"{inside}*/{RESULT}"))) for inside in ("", f"{PUBLISHED}/"))
-        yield folder.name, about, str(done), str(published)
+        yield folder.name, about, done, published
 
 
 def _tasks() -> Iterator[Row]:
@@ -57,7 +42,7 @@ def _tasks() -> Iterator[Row]:
 
 def _models() -> Iterator[Row]:
     for name, entry in models.BACKBONES.items():
-        yield name, entry.title, str(entry.layers), weights(models.backbone(name))[0]
+        yield name, entry.title, entry.layers, weights(models.backbone(name))[0]
 
 
 def _arms() -> Iterator[Row]:
@@ -76,3 +61,14 @@ def _decided_by(claim: Claim) -> str:
     if claim.rule:
         return ", ".join(dict.fromkeys(rule.kind for rule in claim.rule))
     return "printed numbers" if claim.printed else "arithmetic" if claim.arithmetic else "reading"
+
+
+# COLUMNS of everything of a kind; of studies those in runs/ below the working directory. Each raises SpecError for a
+# paper, or a task of your own, that cannot be read.
+ROWS: Mapping[str, Callable[[], Iterator[Row]]] = {
+    "studies": _studies,
+    "tasks": _tasks,
+    "models": _models,
+    "arms": _arms,
+    "claims": _claims,
+}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fpt import models, tasks
 from fpt.bench import sweep_cost
 from fpt.cli.doctor import ALTERED, MISSING, NONE, on_hub, weights
+from fpt.cli.listed import Row
 from fpt.errors import SpecError
 from fpt.models.catalogue import Backbone
 from fpt.sweeps.spec import resolve
@@ -14,12 +15,11 @@ from fpt.sweeps.spec import resolve
 if TYPE_CHECKING:
     from fpt.tasks.task import Task
 
-COUNTS = ("layers", "width", "parameters", "trains frozen", "trains unfrozen")
-COLUMNS = ("backbone", *COUNTS, "weights", "here")
+COLUMNS = ("backbone", "layers", "width", "parameters", "trains frozen", "trains unfrozen", "weights", "here")
 OF_ARM = ("group", "trains", "stays frozen")
 
 
-def rows(task: str, backbone: str | None = None) -> Iterator[tuple[str, ...]]:
+def rows(task: str, backbone: str | None = None) -> Iterator[Row]:
     """COLUMNS of one backbone, or of each that can read the task: the parameters of its model of the task, and those
     that the policies `fpt` and `all` train.
 
@@ -35,17 +35,17 @@ def rows(task: str, backbone: str | None = None) -> Iterator[tuple[str, ...]]:
                 raise
 
 
-def _row(task: "Task", backbone: Backbone) -> tuple[str, ...]:
+def _row(task: "Task", backbone: Backbone) -> Row:
     import torch
 
     with torch.device("meta"):  # counted without being allocated
         template = models.build(task, backbone, "random", "fpt")
     counts = template.report()[["trainable", "frozen"]]
     unfrozen = counts[counts.index.isin(models.trainable_groups("all", backbone, own_table=task.own_table))]
-    sizes = (template.width, counts.sum(axis=None), counts["trainable"].sum(), unfrozen.sum(axis=None))
+    sizes = [int(each.to_numpy().sum()) for each in (counts, counts["trainable"], unfrozen)]
     found, _ = weights(backbone)
     here = {MISSING: "no", NONE: "", ALTERED: ALTERED}.get(found, "yes")
-    return backbone.name, str(template.layers), *(f"{size:,}" for size in sizes), source(backbone), here
+    return backbone.name, template.layers, template.width, *sizes, source(backbone), here
 
 
 def source(entry: Backbone) -> str:
@@ -60,7 +60,7 @@ def source(entry: Backbone) -> str:
     return "; ".join(places)
 
 
-def of_arm(fields: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], list[str]]:
+def of_arm(fields: Mapping[str, Any]) -> tuple[list[Row], list[str]]:
     """What an arm trains of one backbone, for `fpt models --arm`: the parameters of each group that train and that do
     not, and sentences about the memory and the FLOP of a step. `fields` are those of a sweep.
 
@@ -69,7 +69,7 @@ def of_arm(fields: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], list[str]]
     spec = resolve({**fields, "learning_rates": [1e-3], "seeds": [0]}, "fpt models")  # which change no cost
     cost = sweep_cost(spec)
     groups = [group for group in (*models.GROUPS, models.ADAPTER) if group in cost.trainable or group in cost.frozen]
-    counts = [(group, cost.trainable.get(group, 0), cost.frozen.get(group, 0)) for group in groups]
+    counts: list[Row] = [(group, cost.trainable.get(group, 0), cost.frozen.get(group, 0)) for group in groups]
     counts.append(("all", sum(cost.trainable.values()), sum(cost.frozen.values())))
     shared = f"{size(cost.seed_bytes)} for each seed, {size(cost.once_bytes)} once"
     lines = [
@@ -77,7 +77,7 @@ def of_arm(fields: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], list[str]]
         f"A step of {spec.batch_size} examples: {cost.flop / 1e9:,.3g} GFLOP a run, {cost.forward / 1e9:,.3g} forward "
         f"and {cost.backward / 1e9:,.3g} backward. Counted, not timed.",
     ]
-    return [(group, f"{trained:,}", f"{frozen:,}") for group, trained, frozen in counts], lines
+    return counts, lines
 
 
 def size(count: int) -> str:

@@ -25,7 +25,6 @@ from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
 
 PROGRESS, LOCK = "progress.json", "lock"
-WINNER = "winner"  # of `fpt advise`: a folder beside those of the sweeps
 KEPT_WEIGHTS = "weights.safetensors"  # kept for the sweeps that are pretrained by this one
 NOTEBOOK, NOTEBOOK_LOCK = "notebook.ipynb", "notebook-lock"
 LOCK_WAIT = 30.0  # seconds: a killed driver's workers are gone long before
@@ -65,21 +64,21 @@ def sweep_state(spec: SweepSpec, study: Path) -> SweepState:
 
 
 def stale_folders(study: Study, inside: str = "") -> list[Path]:
-    """Folders that the present study.yaml does not resolve to: own or (inside=PUBLISHED) published ones."""
-    names = {spec.folder_name for spec in study.sweeps} | {PUBLISHED, WINNER}
+    """Folders, named as those of sweeps are, that the present study.yaml does not resolve to: own or
+    (inside=PUBLISHED) published ones."""
+    names = {spec.folder_name for spec in study.sweeps}
     folders = sorted(path for path in (study.folder / inside).glob("*") if path.is_dir())
-    return [path for path in folders if path.name not in names and not path.name.startswith(".")]
+    return [path for path in folders if path.name not in names and SWEEP.fullmatch(path.name)]
 
 
 def stale_results(study: Study) -> list[Path]:
-    """Those of the `stale_folders` that are results of a sweep, by their name and by the lock under which such are
-    written, and in which nobody is at work."""
+    """Those of the `stale_folders` that are results, by the lock under which such are written, and in which nobody is
+    at work."""
     locks = (LOCK, NOTEBOOK_LOCK)
     return [
         folder
         for folder in stale_folders(study)
-        if SWEEP.fullmatch(folder.name)
-        and any((folder / name).is_file() for name in (*locks, RESULT))
+        if any((folder / name).is_file() for name in (*locks, RESULT))
         and not any(is_held(folder / name) for name in locks)
     ]
 

@@ -18,9 +18,9 @@ from fpt.advise.keep import keep_baseline, keep_winner
 from fpt.advise.metrics import accuracy
 from fpt.advise.report import arms_frame, finished
 from fpt.advise.request import PROBE, Request, prepared, request
+from fpt.advise.studies import finished_arms, read_baselines, write_study
+from fpt.advise.studies import test_answers as answers_of
 from fpt.advise.verdict import advice
-from fpt.advise.work import finished_arms, read_baselines, write_study
-from fpt.advise.work import test_answers as answers_of
 from fpt.errors import DataError
 from fpt.sweeps import ledger, load_study
 
@@ -33,7 +33,7 @@ peft_warns = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:Futu
 def test_a_table_on_which_a_linear_classifier_is_best_is_told_so(wanted: Request) -> None:
     found = finished(wanted)
     assert found.advised == "linear classifier"
-    page = BeautifulSoup((wanted.study / "report.html").read_text(), "html.parser")
+    page = BeautifulSoup((wanted.study / "advice.html").read_text(), "html.parser")
     assert "240 rows, 2 classes (0: 120, 1: 120) of column label" in page.get_text()
     assert "linear classifier" in page.select_one("b").get_text()
     assert page.select("figure")
@@ -95,7 +95,7 @@ def test_two_hundred_classes_have_a_probe(place: Path) -> None:
 def test_a_study_without_results_is_refused(place: Path) -> None:
     table(place / "mine.csv")
     wanted = request_of(place)
-    write_study(wanted, wanted.study, [wanted.probe([1.0], [0], compute_type="float32")], [])
+    write_study(wanted, wanted.study, [wanted.probe([1.0], [0], compute_type="float32")], "")
     with pytest.raises(DataError, match="no results of the probe"):
         advice(wanted)
 

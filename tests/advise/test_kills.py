@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from forked import attempt
 
-from fpt.advise import keep, report, work
+from fpt.advise import keep, report, studies, work
 from fpt.advise.work import Work
 from fpt.sweeps.ledger import KEPT_WEIGHTS
 
@@ -20,11 +20,19 @@ from .conftest import request_of, small, table
 STUDY, PILOT, WINNER = "advise-mine", "advise-mine-pilot", "winner"
 # A folder and its file, in the order in which they are written, and for which time by a process that goes on from there
 WRITES = (
-    (PILOT, work.ASKED, 1), (STUDY, work.BASELINES, 1), (STUDY, work.BASELINES, 2), (PILOT, "study.yaml", 1),
-    (STUDY, "study.yaml", 1), (STUDY, "study.yaml", 2), (PILOT, "study.yaml", 1), (PILOT, work.PLAN, 1),
-    (STUDY, "study.yaml", 2), (WINNER, keep.README, 1), (STUDY, "report.html", 1),
+    (PILOT, studies.ASKED, 1), (STUDY, studies.BASELINES, 1), (STUDY, studies.BASELINES, 2), (PILOT, "study.yaml", 1),
+    (STUDY, "study.yaml", 1), (STUDY, "study.yaml", 2), (PILOT, "study.yaml", 1), (PILOT, studies.PLAN, 1),
+    (STUDY, "study.yaml", 2), (WINNER, keep.README, 1), (STUDY, "advice.html", 1),
 )  # fmt: skip
-KEPT = ("runs.parquet", "curves.parquet", "answers.parquet", KEPT_WEIGHTS, work.BASELINES, work.ASKED, keep.README)
+KEPT = (
+    "runs.parquet",
+    "curves.parquet",
+    "answers.parquet",
+    KEPT_WEIGHTS,
+    studies.BASELINES,
+    studies.ASKED,
+    keep.README,
+)
 
 
 def killing(write: Callable[..., None], at: tuple[str, str, int], seen: list[tuple[str, str]]) -> Callable[..., None]:
@@ -42,9 +50,9 @@ def advise(place: Path, at: tuple[str, str, int] = ("", "", 0)) -> None:
     os.chdir(place)
     small(pytest.MonkeyPatch())
     seen: list[tuple[str, str]] = []
-    for module, name in ((work, "write_json"), (work, "write_atomically"), (keep, "write_atomically"),
-                         (report, "write_atomically")):  # fmt: skip
-        setattr(module, name, killing(getattr(module, name), at, seen))
+    for module in (studies, work, keep, report):
+        for name in {"write_json", "write_atomically"} & {*vars(module)}:
+            setattr(module, name, killing(getattr(module, name), at, seen))
     wanted = request_of(place, arms="full")
     Work(wanted, lambda line: None).run()
     report.finished(wanted)

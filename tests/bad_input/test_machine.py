@@ -54,7 +54,7 @@ def test_a_full_disk_keeps_what_was_published(study: Path, monkeypatch: pytest.M
 
 
 def test_whatever_the_system_refuses_is_a_message(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fpt.cli.status_table", full)
+    monkeypatch.setattr("fpt.cli.study.status_table", full)
     refusal.refused("status", "mine", named=("No space left on device",))
 
 

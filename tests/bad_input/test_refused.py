@@ -7,6 +7,8 @@ tokenizer by itself is tested beside its reader, in tests/tasks/ and tests/model
 """
 
 import json
+import os
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -55,8 +57,27 @@ def another_request():
     Path("runs/advise-data/study.yaml").touch()  # planned
 
 
+def a_study_of_the_name():
+    table()
+    Path("runs/advise-data").mkdir()
+    Path("runs/advise-data/study.yaml").touch()
+
+
 def one_class():
     pd.DataFrame({"x": np.arange(ROWS) % 7, "label": 1}).to_csv("data.csv", index=False)
+
+
+def images(*classes):
+    """A folder of images by class, each of which is a pipe."""
+    for name in classes:
+        Path("images", name).mkdir(parents=True)
+        os.mkfifo(Path("images", name, "pipe.png"))
+
+
+def circle():
+    """A folder with one class, and a link to itself."""
+    Path("images/a").mkdir(parents=True)
+    Path("images/b").symlink_to(".")
 
 
 def colours_the_screen():
@@ -75,11 +96,18 @@ OWN_DATA = {
     "minutes that are no number": (table, "advise data.csv --minutes nan", ("--minutes",)),
     "a tolerance that is no number": (table, "advise data.csv --tolerance nan", ("--tolerance",)),
     "a name without ASCII letters": (cyrillic, "advise данные.csv", ("данные", "--name")),
+    "a pipe for an image": (lambda: images("a", "b"), "advise images", ("images/a/pipe.png", "pipe")),
+    "a folder that holds itself": (circle, "advise images", ("images", "'a' alone")),
+    "several classes an example": (list, "advise bit-xor", ("bit-xor", "each of one class")),
+    "the next byte of a text": (list, "advise text", ("text", "one class an example")),
+    "no such model": (table, "advise data.csv --backbone tiny-ml", ("'tiny-ml'", "'tiny-lm'")),
+    "a model of another's study": (table, "advise data.csv --backbone hub:nowhere", ("nowhere", "config.json")),
     "one class alone": (one_class, "advise data.csv", ("data.csv", "the class 1 alone")),
     "a class whose name colours the screen": (colours_the_screen, "advise data.csv", (r"class \x1b[31mred", "1 rows")),
     "no such metric": (table, "advise data.csv --metric f1", ("f1", "macro-f1")),
     "no such arm": (table, "advise data.csv --arms full,frozne", ("frozne",)),
     "a name that is no folder": (table, "advise data.csv --name ../there", ("--name",)),
+    "a study of the name": (a_study_of_the_name, "advise data.csv", ("runs/advise-data", "did not write", "--name")),
     "another request of the name": (
         another_request,
         "advise data.csv",
@@ -93,18 +121,39 @@ MODELS = {
     "a backbone without matrices": ("--backbone lstm --arm lora-random", ("'lstm'", "adapters", "recurrent")),
     "targets that do not exist": ("--backbone tiny-lm --arm lora-random --targets all", ("targets", "feed_forward")),
     "no examples": ("--backbone tiny-lm --arm lora-random --batch-size 0", ("batch_size",)),
+    "a backbone that cannot read the task": ("--task text --backbone minilm", ("'minilm'",)),
+    "no such backbone": ("--backbone gtp2", ("'gtp2'", "'gpt2'")),
+    "no such task": ("--task digit", ("'digit'", "'digits'")),
+    "no such arm": ("--backbone tiny-lm --arm frozn", ("'frozn'", "frozen")),
+    "no layers": ("--backbone tiny-lm --arm FP --layers 0", ("--layers",)),
+    "more layers than there are": ("--backbone tiny-lm --arm FP --layers 5", ("layers", "5")),
     "rank without an arm": ("--backbone tiny-lm --rank 4", ("--rank", "--arm")),
     "an arm of every backbone": ("--arm lora-random", ("--backbone",)),
 }
 
 COMMANDS = {
+    "no such command": ("rum mine", ("rum",)),
+    "no such option": ("run mine --onyl digits", ("--onyl",)),
+    "no threads": ("run mine --threads 0", ("--threads",)),
+    "a name that is no folder": ("init --name a/b", ("'a/b'",)),
+    "a study that is there": ("init --name another", ("runs/another/study.yaml", "fpt run another")),
+    "a screen for programs": ("status mine --watch --json", ("--watch", "--json")),
+    "a value of no column": ("compare a.csv --where lr", ("--where lr", "COLUMN=VALUE")),
+    "no such cell to measure": ("bench --cell tiny-lm/digits", ("tiny-lm/digits", "RUNS")),
     "no such study": ("run mien", ("'mien'", "mine")),
     "no such engine": ("run mine --engine slurm", ("--engine", "slurm", "ray")),
     "an address without Ray": ("run mine --address head:6379", ("--address head:6379", "--engine ray")),
     "a dry run with threads": ("run mine --smoke --threads 2", ("--smoke", "--threads")),
     "a dry run on Ray": ("run mine --smoke --engine ray", ("--smoke", "--engine")),
     "a dry run with an address": ("run mine --smoke --address here:1", ("--smoke", "--address")),
-    "a dry run without its data": ("run mine --smoke", ("--smoke", "tests/data")),
+    "an empty name of a study": ("judge ''", ("judge", "empty")),
+    "an empty name of a column": ("compare a.csv --pair ''", ("--pair", "empty")),
+    "an empty word after a sign": ("plan mine --only=", ("--only=", "empty")),
+    "nothing of a kind that is listed": ("list papers", ("papers", "studies", "claims")),
+    "no such name in a list": ("list arms frozn-pretrained", ("'frozn-pretrained'", "'frozen-pretrained'")),
+    "no such study to judge": ("judge mien", ("'mien'", "mine")),
+    "a folder that is no study": ("judge .", ("'.'", "mine")),
+    "nothing to judge": ("judge mine", ("mine", "fpt run mine")),
     "no such table": ("plan mine --only lu-table-8", ("lu-table-8", "digits")),
     "another workspace that is none": ("plan mine --root /usr", ("--root", "/usr", "study.yaml", "fpt init")),
     "a report of nothing": ("report mine", ("mine", "no results", "fpt run mine")),
@@ -244,6 +293,7 @@ STUDIES |= {
         ("'unfrozen-pretrained'", "init = 'random'"),
     ),
 }
+OF_FILES = PLAIN.replace("task: digits", "task: mnist")
 GONE = PLAIN.replace("{task: digits, arm: frozen-pretrained}", "{task: 'npz:mine.npz', arm: frozen-random}")
 
 # --- folders of models that do not hold what they announce
@@ -279,6 +329,11 @@ def of_model(task="digits"):
 
 def planned(text):
     return lambda: workspace(Path.cwd(), text)
+
+
+def pipe():
+    Path("runs/mine").mkdir()
+    os.mkfifo(FILE)
 
 
 def spoilt(spoil):
@@ -328,6 +383,8 @@ DOORS = {
     | {name: (planned(PLAIN), words, named) for name, (words, named) in COMMANDS.items()},
     "study file": {name: (planned(text), "run mine", (FILE, *named)) for name, (text, named) in STUDIES.items()}
     | {
+        "a dry run without its data": (planned(OF_FILES), "run mine --smoke", ("--smoke", "tests/data", "mnist")),
+        "a pipe": (pipe, "run mine", (FILE, "no file")),
         "a batch above the split": (planned(field("batch_size: 5000")), "run mine", ("batch_size", "5000")),
         "data are gone": (planned(GONE), "status mine", ("mine.npz", FILE)),
     },
@@ -351,7 +408,7 @@ def test_it_is_refused_by_name_and_nothing_is_written(case, here):
     arrange, command, named = CASES[case]
     arrange()
     before = set(here.rglob("*"))
-    refused(*command.split(), named=named)
+    refused(*shlex.split(command), named=named)
     assert set(here.rglob("*")) == before
 
 

@@ -92,5 +92,5 @@ def test_advice_is_given_where_no_workspace_is(copied: Path, empty: Path) -> Non
     )
     assert "fpt-advise-mine" in said
     assert {path.name for path in empty.iterdir()} == {"mine.csv", "fpt-advise-mine"}
-    assert (empty / "fpt-advise-mine" / "runs" / "advise-mine" / "report.html").is_file()
+    assert (empty / "fpt-advise-mine" / "runs" / "advise-mine" / "advice.html").is_file()
     command(copied, empty / "fpt-advise-mine", "status", "advise-mine")

@@ -23,7 +23,7 @@ from engine_contract import (
 from processes import PATIENCE, all_gone, eventually
 from stand_in import FAILING, LONG, LOST_ONCE, QUICK, SLOW, spec
 
-from fpt.cli.show import SweepBars
+from fpt.cli.progress import SweepBars
 from fpt.errors import LockedError, SpecError
 from fpt.sweeps import SweepSpec, engines, ledger
 from fpt.sweeps.engines import local, ray

@@ -85,8 +85,10 @@ def folder(path: Path, variant: str, size: int, patch: int, white: int) -> Task:
 
 
 def _folders(path: Path) -> list[str]:
-    """The folders in a folder, sorted, without those that programs make."""
-    return sorted(entry.name for entry in path.iterdir() if entry.is_dir() and not is_hidden(entry.name))
+    """The folders in a folder, sorted, without those that programs make, and links in a circle."""
+    here = path.resolve()
+    found = [each for each in path.iterdir() if each.is_dir() and not is_hidden(each.name)]
+    return sorted(each.name for each in found if not here.is_relative_to(each.resolve()))
 
 
 def _classes(path: Path) -> list[str]:

@@ -47,8 +47,13 @@ def own_checksum(name: str) -> str:
 
 
 def images_below(path: Path) -> list[Path]:
-    """Every image in a folder and the folders in it, sorted. Raises DataError as `files_below`."""
-    return [file for file in files_below(path) if file.suffix.lower() in IMAGES]
+    """Every image in a folder and the folders in it, sorted. Raises DataError as `files_below`, and for a pipe, whose
+    reader would wait for ever, or a link to nothing."""
+    found = [file for file in files_below(path) if file.suffix.lower() in IMAGES]
+    for file in found:
+        if not file.is_file():
+            raise DataError(f"{file} is no file with an image: it is a pipe, a device, or a link to nothing")
+    return found
 
 
 def files_below(path: Path, left: list[str] | None = None) -> list[Path]:
