@@ -76,7 +76,7 @@ def planned(table, row, made, task="digits", scale="reduced"):
     """The row as a study file plans it."""
     fields = {"task": task, "arm": ARMS[list(table.rows).index(row) % 4], "steps": STEPS, "threshold": 0.9,
                               "learning_rates": list(made.grid), "seeds": list(range(made.seeds))}  # fmt: skip
-    return Planned(row, task, (task,), resolve(fields | dict(made.fields)), scale)
+    return Planned(table.id, row, task, (task,), resolve(fields | dict(made.fields)), scale)
 
 
 def cell(table, row, made, task="digits", scale="reduced", study="made"):
