@@ -5,12 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from fpt.errors import SpecError, check_known
-
-if TYPE_CHECKING:
-    from fpt.tasks.task import Task
 
 TOKENIZERS = BY_BYTES, BY_MODEL = "bytes", "own"  # what makes symbols of texts
 # What a backbone's own table of symbols does in the place of new layers: it reads, or reads and predicts the next one
@@ -32,7 +29,7 @@ class Entry:
     """A task: its loader, "module:function" of this folder or the function itself, called as
     `loader(data_dir, variant, **options) -> Task`; and what a study may choose (first variant and values: defaults)."""
 
-    loader: str | Callable[..., "Task"]
+    loader: str | Callable[..., Any]
     title: str
     variants: tuple[str, ...] = ("paper",)
     options: Mapping[str, Any] = field(default_factory=dict)
