@@ -132,7 +132,7 @@ def load(
         loader = resolve_name(f"fpt.tasks.{loader}")
     place = own_path(name) if found.path else data_folder(data_dir)
     with naming(place) if found.path else nullcontext():
-        made: "Task" = loader(place, variant, **chosen, **given)
+        made: Task = loader(place, variant, **chosen, **given)
     table = own_table(name, chosen)
     task = replace(made, name=name, variant=variant, options=chosen, title=found.title, own_table=table)
     return replace(task, checksum=task.checksum or task.content)
