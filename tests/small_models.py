@@ -22,9 +22,9 @@ BERT = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "in
 GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64, **IDS}
 
 
-def stand_ins():
-    """{small-FAMILY: a pretrained backbone of the family}, of every family that has one."""
-    return {f"small-{entry.family}": name for name, entry in BACKBONES.items() if entry.pretrained}
+# small-FAMILY: a pretrained backbone of the family, of every family that has one. Read once, since a test that puts a
+# row back puts it at the end.
+STAND_INS = {f"small-{entry.family}": name for name, entry in BACKBONES.items() if entry.pretrained}
 
 
 def short_recipe(**changes):
@@ -104,7 +104,7 @@ class Copies(dict[str, torch.nn.Module]):
 def saved_backbones(tmp_path_factory):
     """Random weights of every small backbone, saved once (half a second); tests get copies."""
     folder = tmp_path_factory.mktemp("weights")
-    return folder, {name: save_random(tiny(backbone(of)), folder / name) for name, of in stand_ins().items()}
+    return folder, {name: save_random(tiny(backbone(of)), folder / name) for name, of in STAND_INS.items()}
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def small_backbones(saved_backbones, tmp_path, monkeypatch):
     """Registers small-gpt2, small-bert, ... with random weights under FPT_WEIGHTS; returns the library's own models."""
     folder, models = saved_backbones
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    for name, of in stand_ins().items():
+    for name, of in STAND_INS.items():
         monkeypatch.setitem(BACKBONES, name, tiny(backbone(of)))
     monkeypatch.setenv("FPT_WEIGHTS", str(tmp_path))
     return Copies(models)

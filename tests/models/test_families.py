@@ -22,7 +22,7 @@ from fpt.models.families.longformer import band_mask
 from fpt.models.layers import read_out
 from fpt.models.weights import fetch
 
-SMALL = list(small_models.stand_ins())
+SMALL = list(small_models.STAND_INS)
 OPTIONS = {"listops-short": {"train": 200, "heldout": 50}, "bit-xor": {}, "digits": {}}
 
 

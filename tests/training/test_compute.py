@@ -85,7 +85,10 @@ def test_only_what_takes_long_is_compiled(digits, small_backbones, small_lstms, 
 def test_a_deeper_model_is_compiled_for_longer_fleets_alone(digits, monkeypatch) -> None:
     """Compiling takes as long for each of its layers."""
     monkeypatch.setattr(compute, "can_compile", lambda: True)
-    flat, deep = (SimpleNamespace(groups={}, sizes=(1, 10**6), layers=layers, task=digits) for layers in (2, 20))
+    module = SimpleNamespace(family=SimpleNamespace(recurrent=False))
+    flat, deep = (
+        SimpleNamespace(groups={}, sizes=(1, 10**6), layers=layers, task=digits, module=module) for layers in (2, 20)
+    )
     enough = math.ceil(2 * compute.COMPILING_PAYS / (10**6 * 21 * 8 * digits.tokens))
     assert compute.compiling_pays(flat, Recipe(steps=enough), 21, CPU)
     assert not compute.compiling_pays(deep, Recipe(steps=enough), 21, CPU)

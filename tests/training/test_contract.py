@@ -4,7 +4,7 @@ from pathlib import Path
 
 import contract
 import pytest
-from small_models import stand_ins
+from small_models import STAND_INS
 
 import fpt.models
 import fpt.tasks
@@ -15,7 +15,7 @@ from fpt.tasks.task import Task
 
 pytestmark = pytest.mark.usefixtures("small_backbones", "small_lstms")
 
-OF = {**stand_ins(), "small-lstm": "lstm", "small-lstm-released": "lstm-released", "none": "none"}  # -> the real one
+OF = {**STAND_INS, "small-lstm": "lstm", "small-lstm-released": "lstm-released", "none": "none"}  # -> the real one
 OPTIONS = {"small-lstm": {"positions": True, "residual": True}, "small-lstm-released": {"positions": True}}
 MATRICES = {"attention", "feed_forward"}
 NEW_POSITIONS = {"small-vit"}  # zeros at first, so they must train; refused otherwise (tests/models/test_families.py)
