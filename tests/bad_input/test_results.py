@@ -12,9 +12,10 @@ import synthetic
 from fpt.errors import DataError
 from fpt.files import write_json
 from fpt.results import load_runs
+from fpt.results.mapping import write_mapping
 from fpt.sweeps import ledger, load_study
 from fpt.sweeps.publish import publish
-from fpt.sweeps.record import SEAL
+from fpt.sweeps.record import SEAL, sealed
 
 STUDY = small_studies.PLAIN.replace("extend: 0", "extend: 1")
 COMMANDS = ("plan", "status", "report", "publish", "run")
@@ -102,6 +103,16 @@ def test_what_is_published_is_checked_as_well(command, folder):
     change(copy / ledger.RESULT, choices={})
     message = refusal.refused(command, "mine", named=(str(copy), "SHA-256"))
     assert "git checkout" in message
+
+
+def test_another_record_with_its_own_sha256_is_not_the_published_one(folder):
+    study = load_study(folder.parent)
+    ((copy,), _) = publish(study)
+    write_mapping(folder.parent.parent, [study])
+    path = copy / ledger.RESULT
+    write_json(path, sealed(json.loads(path.read_text()) | {"wall_seconds": 1.0}))
+    with pytest.warns(UserWarning, match=r"SHA-256.*runs/arms\.csv"):
+        assert load_runs(folder.parent, origin="published").empty
 
 
 def test_nothing_damaged_gets_a_sha256_of_its_own(folder):
