@@ -159,7 +159,7 @@ class Template:
                 self.module = TransferModel(self.task, self.backbone, **self.options)
         except BROKEN as error:
             raise broken(self.backbone, self.task.tokens, error) from error
-        if self.backbone.measured is not None:
+        if self.backbone.is_foreign:
             check_length(self.backbone, self.task.tokens)
         if self.adapters:
             lora.attach(self.module.backbone, self.module.family, self.backbone.name, self.adapters)
@@ -186,7 +186,7 @@ class Template:
         if lora.is_adapter(name):
             return ADAPTER
         if part == "backbone":
-            if inside == self.module.family.table:
+            if inside == self.module.family.symbol_table:
                 return EMBEDDING
             return self.module.family.group_of(self.module.backbone, inside)
         return part.removesuffix("_layer")  # input or output
@@ -276,7 +276,7 @@ class Template:
         family = self.module.family
         if family.positions is None:
             return self.pretrained
-        first = 0 if self.weights or family.new_positions else family.first_position  # what was kept is ours
+        first = 0 if self.weights else family.first_row  # what was kept is ours
         rows = self.shapes[f"backbone.{family.positions}"][0]
         return {**self.pretrained, family.positions: self.pretrained[family.positions][first:][:rows]}
 
@@ -376,7 +376,7 @@ class Template:
             if name not in used:
                 counts[_outermost(name, used)] += parameter.numel()
         if family.positions and not family.new_positions:
-            (rows, width), before = whole.get_parameter(family.positions).shape, family.first_position
+            (rows, width), before = whole.get_parameter(family.positions).shape, family.first_row
             used_rows = self.shapes[f"backbone.{family.positions}"][0]
             counts["positions before the first token's"] = before * width
             counts["positions beyond the task's tokens"] = max(0, rows - before - used_rows) * width

@@ -63,7 +63,7 @@ def check(backbone: Backbone) -> None:
         )
     if not files(folder):
         raise SpecError(f"tokenizer own: {folder} has no {FILES[0]}; put it there, {INSTEAD}")
-    if not (backbone.measured or {}).get("table"):
+    if family(backbone).symbol_table is None:
         raise SpecError(
             f"tokenizer own: backbone {backbone.name!r} makes more of its tokens than one table of embeddings says; "
             f"take another model, {INSTEAD}"
@@ -117,7 +117,7 @@ def _window(backbone: Backbone, most: int) -> int:
     """How many tokens, up to `most`, the backbone reads at once."""
     from fpt.models.foreign import longest
 
-    if backbone.measured is not None:
+    if backbone.is_foreign:
         return longest(backbone, most)
     return min(most, int(family(backbone).configuration(backbone).max_position_embeddings))
 
