@@ -16,20 +16,11 @@ from transformers import AutoModel
 
 from fpt.errors import SpecError
 from fpt.files import known_sha256
-from fpt.models import (
-    ADAPTER,
-    EMBEDDING,
-    GROUPS,
-    POLICIES,
-    Adapters,
-    Backbone,
-    groups_of,
-    lora,
-    name_of,
-    part,
-    trainable_groups,
-)
 from fpt.models import initialise as draw
+from fpt.models import lora
+from fpt.models.arms import ADAPTER, EMBEDDING, GROUPS, POLICIES, Adapters, name_of, part
+from fpt.models.catalogue import Backbone
+from fpt.models.choices import groups_of, trainable_groups
 from fpt.models.families import family, layer_of
 from fpt.models.families.library import BROKEN, any_layer, broken
 from fpt.models.foreign import check_length

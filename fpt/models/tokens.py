@@ -50,7 +50,7 @@ def checksum(folder: Path) -> str:
     return total.hexdigest()
 
 
-def check(backbone: Backbone) -> None:
+def check_tokenizer(backbone: Backbone) -> None:
     """Refuse (SpecError) a backbone that has no tokenizer of its own, or reads more than its table of embeddings."""
     folder = backbone.folder
     if folder is None and identity(backbone):
@@ -92,7 +92,7 @@ def load_task(
 def reader(backbone: Backbone) -> "Tokenizer":
     """What reads texts as tokens of the backbone's own tokenizer, its special tokens included. What is kept of a text
     fits into the model's window."""
-    check(backbone)
+    check_tokenizer(backbone)
 
     def read(texts: Sequence[str], most: int) -> "Tokenized":
         from fpt.tasks.texts import Tokenized

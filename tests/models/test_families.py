@@ -320,11 +320,6 @@ def test_a_tiny_one_of_every_backbone(backbone, digits, monkeypatch):
     assert sum(shape.numel() for shape in template.shapes.values()) < 20_000
 
 
-def test_a_model_is_built_for_a_task_and_not_for_its_name():
-    with pytest.raises(SpecError, match=r"task = \['digits'\]: must be a Task"):
-        fpt.models.build(["digits"], "tiny-lm", "random")
-
-
 def test_where_a_model_drops_out_is_told_wherever_it_lies(listops, small_backbones):
     template = fpt.models.build(listops, "small-bert", "random")
     here = template.dropouts
