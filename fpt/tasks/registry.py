@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError, check_known, check_options, naming
 from fpt.files import cache_folder, from_workspace, state_of, workspace_around
-from fpt.tasks.catalogue import BY_MODEL, READS, TASKS, Entry, OwnTable
+from fpt.tasks.catalogue import BY_MODEL, MOST, READS, TASKS, Entry, OwnTable
 from fpt.tasks.own.paths import check_there, own_kind, own_path
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fpt.tasks.texts import Tokenizer
 
 CODE = "FPT_TASKS"  # the environment variable that names a folder of tasks of your own
-MOST = 1_000_000  # a whole-number option; more would fill the memory before anything is trained
 
 
 def entry(name: str, source: str = "") -> Entry:
@@ -88,8 +87,12 @@ def check_task(name: str, variant: str, options: Mapping[str, Any], source: str 
     check_known(f"variant of {name}", variant, found.variants, source)
     check_options(name, options, found.options, source)
     for option, value in options.items():
-        if type(value) is int and not min(1, found.options[option]) <= value <= MOST:
-            raise SpecError(f"{name}: option {option} is {value}{where}, but must be at least 1, at most {MOST:,}.")
+        if type(value) is not int:
+            continue
+        least, most = min(1, found.options[option]), found.most.get(option, MOST)
+        if not least <= value <= most:
+            allowed = f"at least {least}, at most {most:,}"
+            raise SpecError(f"{name}: option {option} is {value}{where}, but must be {allowed}.")
     try:
         if found.path:
             check_there(name, found.path)

@@ -152,7 +152,7 @@ def test_ten_and_thirty_labels_of_the_whole_files(name: str) -> None:
 @pytest.mark.parametrize(("name", "most"), [("banking77", 31), ("clinc150", 100)])
 def test_more_labels_than_a_class_has_are_refused(name: str, most: int) -> None:
     check_task(name, "paper", {"labels": most})
-    with pytest.raises(SpecError, match=rf"labels is {most + 1}; the smallest class has {most} texts"):
+    with pytest.raises(SpecError, match=rf"labels is {most + 1}, but .* at most {most}"):
         check_task(name, "paper", {"labels": most + 1})
 
 

@@ -13,7 +13,7 @@ from fpt.errors import DataError, SpecError, naming, unknown
 from fpt.files import sha256
 from fpt.tasks.arrays import Examples, sixths
 from fpt.tasks.catalogue import Pooling, refuse_unused
-from fpt.tasks.tables import FEW, MISSING, counted, few, read_table, shown
+from fpt.tasks.tables import FEW, MISSING, check_classes, counted, few, read_table, shown
 from fpt.tasks.task import Task
 from fpt.tasks.texts import Tokenizer, tokenized
 
@@ -111,23 +111,16 @@ def _target(frame: pd.DataFrame, target: str) -> tuple[str, str]:
     if target and target not in names:
         raise unknown("column", target, names, "target")
     usual = [target] if target else [name for name in names if name.lower() in TARGETS]
-    if len(usual) > 1:
-        raise SpecError(f"{few(usual)} may each be the column of classes; name it as `target` (--target).")
-    if not usual:
-        last = f" (the last: {names[-1]})" if len(names) > FEW else ""
-        raise SpecError(f"name the column of classes as `target` (--target); it has {few(names)}{last}.")
-    if len(names) < 2:
-        raise DataError(f"it has the column {usual[0]} alone; needed are columns to predict it from.")
+    if len(usual) != 1:
+        may = usual or names
+        last = f" (the last: {may[-1]})" if len(may) > FEW else ""
+        raise SpecError(f"name the column of classes as `target` (--target); it may be {few(may)}{last}.")
     return usual[0], "" if target else ", guessed by its name"
 
 
 def _labels(column: "pd.Series[Any]") -> tuple[Tensor, list[Any]]:
     """Labels (n, 1) from 0 on, in the order of their sorted names, and the classes."""
-    if column.isna().any():
-        row = int(column.isna().to_numpy().argmax()) + 1
-        raise DataError(
-            f"column {column.name} has no value in row {row}, of {int(column.isna().sum())} such rows {MISSING}."
-        )
+    _check_filled(column)
     if not column.map(pd.api.types.is_hashable).all():
         raise DataError(f"column {column.name} holds lists; needed is one class a row.")
     counts = column.value_counts()
@@ -138,15 +131,18 @@ def _labels(column: "pd.Series[Any]") -> tuple[Tensor, list[Any]]:
             "predict, not classes. Cut them into classes first, as pandas.qcut(column, 4) does into four of equal "
             "size; if they are codes of classes, put a letter before each."
         )
-    if len(counts) < 2:
-        raise DataError(f"column {column.name} has the class {counts.index[0]} alone; needed are two or more.")
-    if counts.min() < LEAST:
-        raise DataError(
-            f"class {counts.idxmin()} of column {column.name} has {counts.min()} rows; needed are {LEAST} or more."
-        )
+    check_classes(list(counts.index), counts.tolist(), LEAST, f"column {column.name}", "rows")
     classes = sorted(counts.index, key=str)
     codes = pd.Categorical(column, categories=classes).codes.astype(np.int64)
     return torch.from_numpy(codes)[:, None], classes
+
+
+def _check_filled(column: "pd.Series[Any]") -> None:
+    """DataError for a row that has no value."""
+    missing = column.isna().to_numpy()
+    if missing.any():
+        row = int(missing.argmax()) + 1
+        raise DataError(f"column {column.name} has no value in row {row}, of {missing.sum()} such rows {MISSING}.")
 
 
 def _is_measured(column: "pd.Series[Any]", values: int) -> bool:
@@ -183,7 +179,8 @@ def _numbers(numeric: pd.DataFrame, text: list[str]) -> tuple[pd.DataFrame, list
     constant = [str(name) for name in values if values[name].nunique() == 1]
     kept = values.drop(columns=constant)
     if kept.empty:
-        raise DataError(f"it has no column of numbers that differ; it has {few([*constant, *text])}.")
+        others = few([*constant, *text]) or "none"
+        raise DataError(f"it has no column of numbers that differ, to predict the classes from; others: {others}.")
     with np.errstate(over="ignore", invalid="ignore"):  # such a column is refused
         variance = kept.var()
     if extreme := [str(name) for name, value in variance.items() if not TINY <= value < np.inf]:
@@ -236,15 +233,13 @@ def _follows_rows(column: "pd.Series[Any]") -> bool:
 
 def _strings(column: "pd.Series[Any]") -> list[str]:
     """The texts of a column. Raises DataError for what is no text, and for a row that has none."""
-    odd = column[~column.isna() & ~column.map(lambda value: isinstance(value, str | int | float))]
+    _check_filled(column)
+    odd = column[~column.map(lambda value: isinstance(value, str | int | float))]
     if len(odd):
         raise DataError(
             f"column {column.name} holds {type(odd.iloc[0]).__name__}, and not text. Save images as files in "
             "folders by class, and arrays as npz."
         )
-    empty = column.isna() | (column.astype(str).str.len() == 0)
-    if empty.any():
-        raise DataError(f"column {column.name} has no text in row {int(empty.to_numpy().argmax()) + 1} {MISSING}.")
     return [str(text) for text in column]
 
 
@@ -258,11 +253,9 @@ def _inputs(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, list[str]]:
     numeric = inputs.select_dtypes(["number", "bool"], exclude=["timedelta"])
     others = [str(column) for column in inputs if column not in numeric]
     numbers = numeric.select_dtypes("number")
-    if counting := [str(name) for name in numbers if _counts_rows(numbers[name])]:
-        raise DataError(f"column {few(counting)} numbers the rows; take it out.")
-    if following := [str(name) for name in numbers if _follows_rows(numbers[name])]:
+    if telling := [str(name) for name in numbers if _counts_rows(numbers[name]) or _follows_rows(numbers[name])]:
         raise DataError(
-            f"column {few(following)} rises or falls from row to row, as the number of a row does; take it "
+            f"column {few(telling)} numbers the rows, or rises or falls from row to row as such a number does; take it "
             "out. If the rows are sorted by a measurement, shuffle them."
         )
     for name in others:
