@@ -3,7 +3,7 @@
 import csv
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
+from numbers import Number
 from pathlib import Path
 from typing import TextIO
 
@@ -26,7 +26,7 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "bars", " ": 
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A table, by the ending of its name; decimals of parquet become numbers.
+    """A table, by the ending of its name; decimals of parquet become numbers, as do truth values with gaps.
 
     Raises DataError for a file of another kind, and for one that cannot be read, has no rows, no header, two columns of
     one name, another separator, rows with more fields than the header, or quotes that join rows. It does not name the
@@ -43,6 +43,10 @@ def read_table(path: Path) -> pd.DataFrame:
         raise DataError("it has no rows.")
     frame.columns = frame.columns.map(str)  # parquet may number them
     _check_heads(list(frame.columns))
+    for name, column in frame.items():
+        known = column.dropna()
+        if column.dtype == object and len(known) and known.map(lambda cell: isinstance(cell, Number)).all():
+            frame[name] = column.astype(float)
     return frame
 
 
@@ -54,10 +58,6 @@ def _parquet(path: Path) -> pd.DataFrame:
     frame = pd.read_parquet(path)
     if any(frame.index.names):  # columns that were made the index
         frame = frame.reset_index()
-    for name, column in frame.items():
-        known = column.dropna()
-        if column.dtype == object and len(known) and known.map(lambda value: isinstance(value, Decimal)).all():
-            frame[name] = column.astype(float)
     return frame
 
 

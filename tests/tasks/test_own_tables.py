@@ -205,7 +205,7 @@ def test_another_kind_of_table_is_refused(tmp_path: Path, name: str, content: st
     [
         # as the datasets library writes images
         ({"image": [{"bytes": b"x"}] * 6, "label": [0, 1] * 3}, "column image holds dict"),
-        ({"a": range(6), "target": [[0], [1]] * 3}, "holds lists"),
+        ({"a": range(6), "target": [[0], [1]] * 3}, "column target holds ndarray"),
     ],
 )
 def test_a_column_that_is_neither_numbers_nor_text_is_refused(

@@ -80,10 +80,9 @@ def read_npz(path: Path, tested: bool = True, white: int = BRIGHTEST) -> list[Ex
         # the stream is ours to close: NumPy leaves it open when the file is damaged
         with open(path, "rb") as stream, NpzFile(stream, allow_pickle=False) as file:
             needed = NAMES if tested or not file.keys().isdisjoint(NAMES[2:]) else NAMES[:2]
-            if missing := [name for name in needed if name not in file]:
-                raise DataError(f"it has no {', '.join(missing)}; it has {', '.join(file) or 'nothing'}.")
-            if (unused := [name for name in file if name not in NAMES]) and not tested:
-                raise DataError(f"{', '.join(unused)} would not be used; leave only {', '.join(NAMES)}.")
+            if not {*needed} <= {*file} or (not tested and {*file} > {*needed}):
+                alone = "" if tested else ", and nothing else; the last two may be left out together"
+                raise DataError(f"it has {', '.join(file) or 'nothing'}; needed are {', '.join(NAMES)}{alone}.")
             arrays = {name: _array(file, name) for name in needed}
     except DAMAGED as error:
         found = f" (SHA-256 {sha256(path)})" if path.is_file() else ""

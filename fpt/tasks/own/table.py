@@ -73,7 +73,8 @@ def table(
     refuse_unused("csv:PATH", {"patch": patch}, "that is an option of columns of numbers, and it holds texts")
     column = frame[text[0]]
     card["read"] = f"{what}; input: the texts of column {shown(column.name)}"
-    texts = _strings(column)
+    _check_cells(column)
+    texts = [str(text) for text in column]
     read = tokenized("csv:PATH", texts, f"column {column.name}", tokens=tokens, bytes=bytes, reader=reader)
     return Task(sixths(read.examples(labels)), **read.card, **card, pooling=pooling, texts=tuple(texts))
 
@@ -120,9 +121,7 @@ def _target(frame: pd.DataFrame, target: str) -> tuple[str, str]:
 
 def _labels(column: "pd.Series[Any]") -> tuple[Tensor, list[Any]]:
     """Labels (n, 1) from 0 on, in the order of their sorted names, and the classes."""
-    _check_filled(column)
-    if not column.map(pd.api.types.is_hashable).all():
-        raise DataError(f"column {column.name} holds lists; needed is one class a row.")
+    _check_cells(column)
     counts = column.value_counts()
     counts = counts[counts > 0]  # parquet may list classes that no row has
     if _is_measured(column, len(counts)) or len(counts) > min(MOST_CLASSES, len(column) // 2):
@@ -137,12 +136,18 @@ def _labels(column: "pd.Series[Any]") -> tuple[Tensor, list[Any]]:
     return torch.from_numpy(codes)[:, None], classes
 
 
-def _check_filled(column: "pd.Series[Any]") -> None:
-    """DataError for a row that has no value."""
+def _check_cells(column: "pd.Series[Any]") -> None:
+    """DataError for a row of the target, or of texts, that has no value, or one that is neither text nor number."""
     missing = column.isna().to_numpy()
     if missing.any():
         row = int(missing.argmax()) + 1
         raise DataError(f"column {column.name} has no value in row {row}, of {missing.sum()} such rows {MISSING}.")
+    odd = next((cell for cell in column.astype(object) if not isinstance(cell, str | int | float)), None)
+    if odd is not None:
+        raise DataError(
+            f"column {column.name} holds {type(odd).__name__}; needed is a text or a number in every row. Save images "
+            "as files in folders by class, and arrays as npz."
+        )
 
 
 def _is_measured(column: "pd.Series[Any]", values: int) -> bool:
@@ -231,18 +236,6 @@ def _follows_rows(column: "pd.Series[Any]") -> bool:
     return len(column) >= RISING and ordered and 2 * column.nunique() > len(column)
 
 
-def _strings(column: "pd.Series[Any]") -> list[str]:
-    """The texts of a column. Raises DataError for what is no text, and for a row that has none."""
-    _check_filled(column)
-    odd = column[~column.map(lambda value: isinstance(value, str | int | float))]
-    if len(odd):
-        raise DataError(
-            f"column {column.name} holds {type(odd.iloc[0]).__name__}, and not text. Save images as files in "
-            "folders by class, and arrays as npz."
-        )
-    return [str(text) for text in column]
-
-
 def _inputs(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, list[str]]:
     """The columns of numbers, and the names of all others but the target.
 
@@ -270,10 +263,8 @@ def _inputs(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _check_written(column: "pd.Series[Any]") -> None:
-    """DataError for a column of numbers, or of truth values, that is read as text because of some of its cells."""
+    """DataError for a column of numbers that is read as text because of some of its cells."""
     known = column.reset_index(drop=True).dropna().astype(object)
-    if len(known) and known.map(lambda cell: isinstance(cell, bool | int | float)).all():
-        raise DataError(f"column {shown(column.name)} has missing values; fill them, or take it out.")
     if known.empty or not known.map(lambda cell: isinstance(cell, str)).all():
         return
     cells = known.str.strip()
