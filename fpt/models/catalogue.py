@@ -41,6 +41,11 @@ class Backbone:
     measured: Mapping[str, Any] | None = field(default=None, hash=False)
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether it is no row of this file, but described by a config.json and measured."""
+        return self.measured is not None
+
+    @property
     def width(self) -> int:
         """Of its hidden states, under the name of each family; 768 is the default of all these configs."""
         return next((self.config[name] for name in WIDTHS if name in self.config), 768)

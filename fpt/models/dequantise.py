@@ -87,7 +87,7 @@ def _write(file: Path, folder: Path) -> None:
     (folder / CHECKSUM).write_text(sha256(folder / WEIGHTS, WeightsError))
 
 
-def check(folder: Path) -> None:
+def check_cached(folder: Path) -> None:
     """Refuse (WeightsError) a folder of the cache whose weights changed after they were made."""
     expected = (folder / CHECKSUM).read_text() if (folder / CHECKSUM).is_file() else "none"
     check_sha256(folder / WEIGHTS, expected, f"remove {folder}, and it is made again", WeightsError)

@@ -185,7 +185,7 @@ def _positions(model: nn.Module, groups: dict[str, str], weights: dict[str, Tens
     for name, gradient in zip(tables, torch.autograd.grad(loss, list(leaves.values()), allow_unused=True), strict=True):
         rows = [] if gradient is None else gradient.ne(0).any(1).nonzero().flatten().tolist()
         if len(rows) == TOKENS:
-            return {"positions": name, "leading": rows[0]}
+            return {"positions": name, "rows_before": rows[0], "cut_in_build": True}
     return {}
 
 
@@ -201,4 +201,4 @@ def _table(library: Any) -> dict[str, Any]:
     except BROKEN:
         return {}
     alike = torch.allclose(of_rows, of_ids, TOLERANCE, TOLERANCE)
-    return {"table": f"{token_tables(library)[0]}.weight"} if alike else {}
+    return {"symbol_table": f"{token_tables(library)[0]}.weight"} if alike else {}

@@ -16,20 +16,11 @@ from transformers import AutoModel
 
 from fpt.errors import SpecError
 from fpt.files import known_sha256
-from fpt.models import (
-    ADAPTER,
-    EMBEDDING,
-    GROUPS,
-    POLICIES,
-    Adapters,
-    Backbone,
-    groups_of,
-    lora,
-    name_of,
-    part,
-    trainable_groups,
-)
 from fpt.models import initialise as draw
+from fpt.models import lora
+from fpt.models.arms import ADAPTER, EMBEDDING, GROUPS, POLICIES, Adapters, name_of, part
+from fpt.models.catalogue import Backbone
+from fpt.models.choices import groups_of, trainable_groups
 from fpt.models.families import family, layer_of
 from fpt.models.families.library import BROKEN, any_layer, broken
 from fpt.models.foreign import check_length
@@ -159,7 +150,7 @@ class Template:
                 self.module = TransferModel(self.task, self.backbone, **self.options)
         except BROKEN as error:
             raise broken(self.backbone, self.task.tokens, error) from error
-        if self.backbone.measured is not None:
+        if self.backbone.is_foreign:
             check_length(self.backbone, self.task.tokens)
         if self.adapters:
             lora.attach(self.module.backbone, self.module.family, self.backbone.name, self.adapters)
@@ -186,7 +177,7 @@ class Template:
         if lora.is_adapter(name):
             return ADAPTER
         if part == "backbone":
-            if inside == self.module.family.table:
+            if inside == self.module.family.symbol_table:
                 return EMBEDDING
             return self.module.family.group_of(self.module.backbone, inside)
         return part.removesuffix("_layer")  # input or output
@@ -276,7 +267,7 @@ class Template:
         family = self.module.family
         if family.positions is None:
             return self.pretrained
-        first = 0 if self.weights or family.new_positions else family.first_position  # what was kept is ours
+        first = 0 if self.weights else family.first_row  # what was kept is ours
         rows = self.shapes[f"backbone.{family.positions}"][0]
         return {**self.pretrained, family.positions: self.pretrained[family.positions][first:][:rows]}
 
@@ -376,7 +367,7 @@ class Template:
             if name not in used:
                 counts[_outermost(name, used)] += parameter.numel()
         if family.positions and not family.new_positions:
-            (rows, width), before = whole.get_parameter(family.positions).shape, family.first_position
+            (rows, width), before = whole.get_parameter(family.positions).shape, family.first_row
             used_rows = self.shapes[f"backbone.{family.positions}"][0]
             counts["positions before the first token's"] = before * width
             counts["positions beyond the task's tokens"] = max(0, rows - before - used_rows) * width

@@ -50,7 +50,7 @@ def checksum(folder: Path) -> str:
     return total.hexdigest()
 
 
-def check(backbone: Backbone) -> None:
+def check_tokenizer(backbone: Backbone) -> None:
     """Refuse (SpecError) a backbone that has no tokenizer of its own, or reads more than its table of embeddings."""
     folder = backbone.folder
     if folder is None and identity(backbone):
@@ -63,7 +63,7 @@ def check(backbone: Backbone) -> None:
         )
     if not files(folder):
         raise SpecError(f"tokenizer own: {folder} has no {FILES[0]}; put it there, {INSTEAD}")
-    if not (backbone.measured or {}).get("table"):
+    if family(backbone).symbol_table is None:
         raise SpecError(
             f"tokenizer own: backbone {backbone.name!r} makes more of its tokens than one table of embeddings says; "
             f"take another model, {INSTEAD}"
@@ -92,7 +92,7 @@ def load_task(
 def reader(backbone: Backbone) -> "Tokenizer":
     """What reads texts as tokens of the backbone's own tokenizer, its special tokens included. What is kept of a text
     fits into the model's window."""
-    check(backbone)
+    check_tokenizer(backbone)
 
     def read(texts: Sequence[str], most: int) -> "Tokenized":
         from fpt.tasks.texts import Tokenized
@@ -117,7 +117,7 @@ def _window(backbone: Backbone, most: int) -> int:
     """How many tokens, up to `most`, the backbone reads at once."""
     from fpt.models.foreign import longest
 
-    if backbone.measured is not None:
+    if backbone.is_foreign:
         return longest(backbone, most)
     return min(most, int(family(backbone).configuration(backbone).max_position_embeddings))
 

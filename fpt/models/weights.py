@@ -16,8 +16,7 @@ from fpt.errors import WeightsError
 from fpt.files import check_sha256, known_sha256
 from fpt.models import hub
 from fpt.models.catalogue import Backbone
-from fpt.models.dequantise import cached, dequantised
-from fpt.models.dequantise import check as check_cached
+from fpt.models.dequantise import cached, check_cached, dequantised
 from fpt.models.families import family
 from fpt.models.hub import CONFIG, FILES, WEIGHTS
 from fpt.models.tensors import check_header, check_names

@@ -86,7 +86,7 @@ def fitted(spec: SweepSpec, task: "Task", kept: Path | None, backbone: models.Ba
         weights=kept,
         **spec.model_options,
     )
-    training.check(template, spec.recipe, spec.measures)
+    training.check_recipe(template, spec.recipe, spec.measures)
     return Prepared(spec, task, template)
 
 

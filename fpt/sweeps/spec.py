@@ -271,13 +271,13 @@ def resolve(
             f"backbone {spec.backbone!r}{where}: results record it, so the path must be relative to the workspace, or "
             "start with ~"
         )
-    entry = tasks.check(spec.task, spec.variant, spec.task_options, source)
+    entry = tasks.check_task(spec.task, spec.variant, spec.task_options, source)
     own_table = tasks.own_table(spec.task, spec.task_options)
     backbone = models.backbone(spec.backbone, source)
     try:
         if own_table == tasks.READS:
-            tokens.check(backbone)
-        groups = models.check(backbone, spec.backbone_options, spec.init, spec.trainable, spec.targets, own_table)
+            tokens.check_tokenizer(backbone)
+        groups = models.check_model(backbone, spec.backbone_options, spec.init, spec.trainable, spec.targets, own_table)
     except SpecError as error:
         raise SpecError(f"{error}{where}") from None
     spec.check_head(groups, source)

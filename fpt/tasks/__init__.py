@@ -20,7 +20,7 @@ from fpt.tasks.catalogue import (
     Pooling,
 )
 from fpt.tasks.own.paths import own_checksum, own_kind, own_path
-from fpt.tasks.registry import CODE, check, data_folder, entry, known, load, own_code, own_table
+from fpt.tasks.registry import CODE, check_task, data_folder, entry, known, load, own_code, own_table
 
 __all__ = [
     "BRIGHTEST_16",
@@ -36,7 +36,7 @@ __all__ = [
     "Entry",
     "OwnTable",
     "Pooling",
-    "check",
+    "check_task",
     "data_folder",
     "entry",
     "known",

@@ -3,7 +3,6 @@ of specs need none."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -20,6 +19,7 @@ PREDICTS: Final = "predicts"
 BRIGHTEST, BRIGHTEST_16 = 255, 65_535  # pixels of 8 and of 16 bits
 LONGEST_SIDE = 1024  # pixels to which the images of a folder are resized; larger ones fill the memory while they load
 BYTES = 256  # symbols of text
+MOST = 1_000_000  # a whole-number option; more would fill the memory before anything is trained
 MOST_BITS = 100_000  # of one example of a bit task
 DIGITS = 1797  # images of scikit-learn
 
@@ -33,6 +33,7 @@ class Entry:
     title: str
     variants: tuple[str, ...] = ("paper",)
     options: Mapping[str, Any] = field(default_factory=dict)
+    most: Mapping[str, int] = field(default_factory=dict)  # of whole-number options; MOST of all others
     check: Callable[..., None] = lambda **options: None  # SpecError for options that do not go together
     path: Literal["", "file", "folder"] = ""  # of your own data: what PATH is, which stands for `data_dir`
     files: tuple[tuple[str, ...], ...] = ()  # in the data folder: sets of files, each of which is enough
@@ -68,31 +69,13 @@ def _texts(tokenizer: str, pooling: str, **others: Any) -> None:
     check_known("pooling", pooling, get_args(Pooling))
 
 
-def _labelled(smallest: int, labels: int, **reading: Any) -> None:
-    """Of data sets of which every class has so many texts to train on, or more."""
-    _texts(**reading)
-    if labels > smallest:
-        raise SpecError(
-            f"option labels is {labels}; the smallest class has {smallest} texts to train on, and 0 means all."
-        )
-
-
-def _arrays(white: int, **others: Any) -> None:
-    if white > BRIGHTEST:
-        raise SpecError(f"option white is {white}; images are uint8, at most {BRIGHTEST}.")
-
-
 def _images(size: int, patch: int, white: int) -> None:
-    if size > LONGEST_SIDE:
-        raise SpecError(f"option size is {size}; images have at most {LONGEST_SIDE:,} pixels a side.")
     if size % patch:
         raise SpecError(f"option patch {patch} does not divide size {size}.")
-    if white > BRIGHTEST_16:
-        raise SpecError(f"option white is {white}; images have 16 bits or less, at most {BRIGHTEST_16:,}.")
 
 
 BOTH = ("paper", "released")  # as the paper says, and as its released code does
-# labels a class, 0: all
+# labels a class, 0: all; at most as many as the smallest class has texts to train on
 INTENTS = {"labels": 0, "tokenizer": BY_BYTES, "tokens": 64, "bytes": 128, "pooling": LAST}
 
 
@@ -177,7 +160,7 @@ TASKS: dict[str, Entry] = {
         "programs:programs", "Text: the next byte of programs", classes=BYTES, tokens=(64,), own_table="predicts"
     ),
     "banking77": Entry(
-        "intents:banking77", "BANKING77", options=INTENTS, check=partial(_labelled, 31),
+        "intents:banking77", "BANKING77", options=INTENTS, most={"labels": 31}, check=_texts,
         files=(("intents/banking77_train.csv", "intents/banking77_test.csv"),),
         advice=(
             "CC BY 4.0; downloaded at first use. Without a network, get train.csv and test.csv of "
@@ -187,7 +170,7 @@ TASKS: dict[str, Entry] = {
         classes=77, tokens=_filled,
     ),
     "clinc150": Entry(
-        "intents:clinc150", "CLINC150", options=INTENTS, check=partial(_labelled, 100),
+        "intents:clinc150", "CLINC150", options=INTENTS, most={"labels": 100}, check=_texts,
         files=(("intents/clinc150_full.json",),),
         advice=(
             "CC BY 3.0; downloaded at first use. Without a network, get data/data_full.json of "
@@ -197,12 +180,12 @@ TASKS: dict[str, Entry] = {
         classes=150, tokens=_filled,
     ),
     "npz:PATH": Entry(
-        "own.npz:npz", "Your own data", options={"patch": 4, "padded": False, "white": BRIGHTEST}, check=_arrays,
-        path="file",
+        "own.npz:npz", "Your own data", options={"patch": 4, "padded": False, "white": BRIGHTEST},
+        most={"white": BRIGHTEST}, path="file",
     ),
     "folder:PATH": Entry(  # white 0: what the bits of a file allow
-        "own.folder:folder", "Your own images", options={"size": 32, "patch": 4, "white": 0}, check=_images,
-        path="folder",
+        "own.folder:folder", "Your own images", options={"size": 32, "patch": 4, "white": 0},
+        most={"size": LONGEST_SIDE, "white": BRIGHTEST_16}, check=_images, path="folder",
     ),
     "csv:PATH": Entry(
         "own.table:table", "Your own table",

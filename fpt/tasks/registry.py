@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError, check_known, check_options, naming
 from fpt.files import cache_folder, from_workspace, state_of, workspace_around
-from fpt.tasks.catalogue import BY_MODEL, READS, TASKS, Entry, OwnTable
+from fpt.tasks.catalogue import BY_MODEL, MOST, READS, TASKS, Entry, OwnTable
 from fpt.tasks.own.paths import check_there, own_kind, own_path
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fpt.tasks.texts import Tokenizer
 
 CODE = "FPT_TASKS"  # the environment variable that names a folder of tasks of your own
-MOST = 1_000_000  # a whole-number option; more would fill the memory before anything is trained
 
 
 def entry(name: str, source: str = "") -> Entry:
@@ -81,15 +80,19 @@ def own_table(name: str, options: Mapping[str, Any]) -> OwnTable:
     return READS if options.get("tokenizer") == BY_MODEL else found.own_table
 
 
-def check(name: str, variant: str, options: Mapping[str, Any], source: str = "") -> Entry:
+def check_task(name: str, variant: str, options: Mapping[str, Any], source: str = "") -> Entry:
     """The entry of a task. Raises SpecError unless the task, the variant and every option exist, the options have their
     type and go together, and your own data are there."""
     found, where = entry(name, source), f" ({source})" if source else ""
     check_known(f"variant of {name}", variant, found.variants, source)
     check_options(name, options, found.options, source)
     for option, value in options.items():
-        if type(value) is int and not min(1, found.options[option]) <= value <= MOST:
-            raise SpecError(f"{name}: option {option} is {value}{where}, but must be at least 1, at most {MOST:,}.")
+        if type(value) is not int:
+            continue
+        least, most = min(1, found.options[option]), found.most.get(option, MOST)
+        if not least <= value <= most:
+            allowed = f"at least {least}, at most {most:,}"
+            raise SpecError(f"{name}: option {option} is {value}{where}, but must be {allowed}.")
     try:
         if found.path:
             check_there(name, found.path)
@@ -100,12 +103,7 @@ def check(name: str, variant: str, options: Mapping[str, Any], source: str = "")
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
-    """Where data are looked for and downloaded to: `data_dir`, else $FPT_DATA, else the cache.
-
-    Raises SpecError for a `data_dir` that is no path.
-    """
-    if not isinstance(data_dir, str | os.PathLike | None):
-        raise SpecError(f"data_dir = {data_dir!r}: must be a path")
+    """Where data are looked for and downloaded to: `data_dir`, else $FPT_DATA, else the cache."""
     return Path(os.path.expanduser(data_dir or os.environ.get("FPT_DATA") or cache_folder()))
 
 
@@ -122,11 +120,10 @@ def load(
     reader: a model's own tokenizer, for option `tokenizer: own`; fpt.models.load_task gives it. Raises SpecError for
     what does not exist, DataError for data that are missing, truncated or altered.
     """
-    found = check(name, variant, options, source="fpt.tasks.load")
+    found = check_task(name, variant, options, source="fpt.tasks.load")
     chosen = {**found.options, **options}
     given = {"reader": reader} if chosen.get("tokenizer") == BY_MODEL else {}
-    if given and reader is None:
-        raise SpecError(f"{name}: tokenizer own is a model's: load the task by fpt.models.load_task(task, backbone).")
+    assert reader or not given, f"{name}: a model's own tokenizer reads it: fpt.models.load_task(task, backbone)"
     loader = found.loader  # what is named by text is imported only now
     if isinstance(loader, str):
         loader = resolve_name(f"fpt.tasks.{loader}")

@@ -3,7 +3,7 @@
 import csv
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
+from numbers import Number
 from pathlib import Path
 from typing import TextIO
 
@@ -21,13 +21,12 @@ LONGEST = 10_000  # letters of a name: more are no name
 UNREADABLE = (ValueError, OSError, csv.Error, AttributeError, LookupError, RecursionError, TypeError)
 ENDINGS = (".csv", ".tsv", ".parquet")
 MISSING = "(NA, None, null and the like count as missing)"
-NAMES_NEEDED = "put a line with a name for every column before it"
 QUOTES = 'Put such a text between quotes, and write every quote in it twice: "he said ""hi""".'
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "bars", " ": "spaces"}
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A table, by the ending of its name; decimals of parquet become numbers.
+    """A table, by the ending of its name; decimals of parquet become numbers, as do truth values with gaps.
 
     Raises DataError for a file of another kind, and for one that cannot be read, has no rows, no header, two columns of
     one name, another separator, rows with more fields than the header, or quotes that join rows. It does not name the
@@ -44,6 +43,10 @@ def read_table(path: Path) -> pd.DataFrame:
         raise DataError("it has no rows.")
     frame.columns = frame.columns.map(str)  # parquet may number them
     _check_heads(list(frame.columns))
+    for name, column in frame.items():
+        known = column.dropna()
+        if column.dtype == object and len(known) and known.map(lambda cell: isinstance(cell, Number)).all():
+            frame[name] = column.astype(float)
     return frame
 
 
@@ -55,10 +58,6 @@ def _parquet(path: Path) -> pd.DataFrame:
     frame = pd.read_parquet(path)
     if any(frame.index.names):  # columns that were made the index
         frame = frame.reset_index()
-    for name, column in frame.items():
-        known = column.dropna()
-        if column.dtype == object and len(known) and known.map(lambda value: isinstance(value, Decimal)).all():
-            frame[name] = column.astype(float)
     return frame
 
 
@@ -143,7 +142,7 @@ def _check_named(heads: list[str], frame: pd.DataFrame) -> None:
     columns = [pd.to_numeric(frame[heads[place]], errors="coerce") for place in places]
     within = [each.min() <= numbers[place] <= each.max() for each, place in zip(columns, places, strict=True)]
     if 2 * sum(within) > len(within):
-        raise DataError(f"its first line, {few(heads)}, holds data; {NAMES_NEEDED}.")
+        raise DataError(f"its first line, {few(heads)}, holds data; put a line with a name for every column before it.")
 
 
 def _check_heads(heads: list[str]) -> None:
@@ -154,9 +153,7 @@ def _check_heads(heads: list[str]) -> None:
         raise DataError(f"its first line, {few(long)}, is no header: a name has at most {LONGEST:,} letters.")
     if len(set(heads)) < len(heads):
         twice = sorted({head for head in heads if heads.count(head) > 1})
-        if pd.to_numeric(pd.Series(twice, dtype=object), errors="coerce").notna().all():
-            raise DataError(f"its first line, {few(heads)}, holds data; {NAMES_NEEDED}.")
-        raise DataError(f"several columns are named {few(twice)}; give each a name of its own.")
+        raise DataError(f"several columns are named {few(twice)}; needed is a first line with a name for each.")
 
 
 def _check_separator(heads: list[str], first: list[str], separator: str) -> None:
@@ -193,6 +190,15 @@ def counted(classes: Sequence[object], counts: Sequence[int]) -> str:
     first = ", ".join(f"{shown(name)}: {count:,}" for name, count in list(zip(classes, counts, strict=True))[:FEW])
     more = f" and {len(classes) - FEW:,} more, of {min(counts):,} to {max(counts):,}" if len(classes) > FEW else ""
     return f"{len(classes):,} classes ({first}{more})"
+
+
+def check_classes(classes: Sequence[object], counts: Sequence[int], least: int, where: str, unit: str) -> None:
+    """DataError for fewer than two classes, and for one with fewer than `least` examples."""
+    if len(classes) < 2:
+        raise DataError(f"{where} has the class {shown(classes[0])} alone; needed are two or more.")
+    if min(counts) < least:
+        rarest = shown(classes[counts.index(min(counts))])
+        raise DataError(f"class {rarest} of {where} has {min(counts)} {unit}; needed are {least} or more.")
 
 
 def shown(name: object) -> str:

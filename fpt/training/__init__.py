@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from fpt.models.template import Template
     from fpt.training.loop import train_fleet
 
-__all__ = ["Recipe", "check", "check_room", "train_fleet"]
+__all__ = ["Recipe", "check_recipe", "check_room", "train_fleet"]
 
 
-def check(template: "Template", recipe: Recipe, asked: Sequence[str] = ()) -> None:
+def check_recipe(template: "Template", recipe: Recipe, asked: Sequence[str] = ()) -> None:
     """Refuse (SpecError) a probe, and what is `asked` for besides accuracies, of a task or a model that has none."""
     from fpt.training import features, measures
 
     if recipe.solver == "logistic" or recipe.probe is not None:
         features.check_probe(template.task)
-    measures.check(template, asked)
+    measures.check_measures(template, asked)
 
 
 def check_room(model: "Template", recipe: Recipe, runs: int, folder: Path | None, kept: int = 0) -> None:

@@ -218,8 +218,8 @@ def train_fleet(
     the same call after a crash goes on from the last one; on a CPU its tables are those of an uninterrupted call, bit
     for bit. Another call removes those checkpoints from the folder, and nothing else that lies there.
 
-    What does not fit together is refused before, by fpt.training.check. Raises FptError where memory or disk are too
-    small.
+    What does not fit together is refused before, by fpt.training.check_recipe. Raises FptError where memory or disk
+    are too small.
     """
     its = template.task
     assert (its.name, its.variant, its.options) == (task.name, task.variant, task.options), "a model of another task"

@@ -198,7 +198,7 @@ def asked_for(names: Collection[str]) -> dict[str, Measure]:
     return {name: measure for name, measure in MEASURES.items() if name in names}
 
 
-def check(template: Template, asked: Collection[str]) -> None:
+def check_measures(template: Template, asked: Collection[str]) -> None:
     """Refuse (SpecError) what is `asked` for, and this task or model does not have."""
     for name, measure in asked_for(asked).items():
         if lacking := measure.lacks(template):

@@ -16,7 +16,6 @@ REFUSED = [
     *((partial(load_runs, folder), "path") for folder in (None, 1, 1.5, [], {}, b"mine")),
     (partial(load_runs, "\0"), "study"),
     *((partial(load_runs, "runs/mine", table=table), "curves") for table in (None, 1, [], "x", "", "spec")),
-    *((partial(fpt.tasks.load, "mnist", folder), "data_dir") for folder in (3, ["data"], b"data")),
 ]
 
 

@@ -185,15 +185,14 @@ def test_a_model_that_adds_to_the_rows_of_its_table_is_refused(place: Path, monk
 
     monkeypatch.setattr(llama, "forward", forward)
     with pytest.raises(SpecError, match="more of its tokens"):
-        tokens.check(fpt.models.backbone(MODEL))
+        tokens.check_tokenizer(fpt.models.backbone(MODEL))
 
 
 @pytest.mark.parametrize(
     ("attempt", "message"),
     [
         (lambda: task_of(tokens=2), "2 tokens of a text"),  # nothing but special ones
-        (lambda: fpt.tasks.load(DATA, tokenizer="own"), "load_task"),  # without a model
-        (lambda: fpt.tasks.check(DATA, "paper", {"tokenizer": "owm"}), r"unknown tokenizer.*'own'"),
+        (lambda: fpt.tasks.check_task(DATA, "paper", {"tokenizer": "owm"}), r"unknown tokenizer.*'own'"),
     ],
 )
 def test_options_that_leave_nothing_to_read_are_refused(

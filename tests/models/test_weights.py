@@ -47,7 +47,7 @@ from fpt.models import BACKBONES, backbone, weights
 )
 def test_bad_choices(name, choice, message):
     with pytest.raises(SpecError, match=message):
-        fpt.models.check(backbone(name, "a study"), **({"init": "random"} | choice))
+        fpt.models.check_model(backbone(name, "a study"), **({"init": "random"} | choice))
 
 
 def test_a_policy_takes_the_groups_that_exist(monkeypatch):
@@ -233,10 +233,10 @@ def test_the_doctor_says_which_revisions_are_not_pinned():
 def test_random_weights_of_a_deep_model_may_have_all_of_its_layers(monkeypatch):
     monkeypatch.setitem(BACKBONES, "deep", replace(BACKBONES["gpt2"], layers=62))
     deep, twelve = (backbone(name) for name in ("deep", "gpt2"))
-    fpt.models.check(deep, {"layers": 62}, "random")
+    fpt.models.check_model(deep, {"layers": 62}, "random")
     with pytest.raises(SpecError, match=r"layers=63.*give 1 to 62"):
-        fpt.models.check(deep, {"layers": 63}, "random")
-    fpt.models.check(twelve, {"layers": 48}, "random")
+        fpt.models.check_model(deep, {"layers": 63}, "random")
+    fpt.models.check_model(twelve, {"layers": 48}, "random")
 
 
 MATRIX = "backbone.h.1.mlp.c_fc.weight"

@@ -70,7 +70,7 @@ MUTANTS = [
     Mutant("models/template.py", "any(name in names for names in held.values())", "True", ARMS),
     Mutant("models/template.py", "module.compute_type = compute_type", "pass", "tests/training/test_contract.py"),
     Mutant("models/template.py", "self.random_gain * state[name]", "state[name]", INITIAL),
-    Mutant("models/template.py", "else family.first_position  #", "else 0  #", "tests/models/test_families.py"),
+    Mutant("models/template.py", "else family.first_row  #", "else 0  #", "tests/models/test_families.py"),
     Mutant("models/lora.py", "adapters.alpha / adapters.rank)", "adapters.alpha)", LORA),
     Mutant("models/lora.py", "change.t() if layer.transposed else change", "change", LORA),
     Mutant(

@@ -59,20 +59,19 @@ def test_without_a_test_set_of_its_own_the_seed_draws_one(padded: bool, tmp_path
         assert (task.split(0).test.lengths is None) != (padded and name == "sequences")
     assert not np.array_equal(task.split(0).test.inputs, task.split(1).test.inputs)
     np.savez(tmp_path / "mnist.npz", x_train=images()["x_train"], y_train=images()["y_train"])
-    with pytest.raises(DataError, match=r"mnist\.npz: it has no x_test, y_test"):
+    with pytest.raises(DataError, match=r"mnist\.npz: it has x_train, y_train; needed are .*x_test, y_test"):
         load("mnist", tmp_path)
 
 
-@pytest.mark.parametrize(("count", "test"), [(1, True), (1, False), (2, False)])
-def test_too_few_examples_to_be_divided_are_refused(count: int, test: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("least", "test"), [(2, True), (3, False)])
+def test_too_few_examples_to_be_divided_are_refused(least: int, test: bool, tmp_path: Path) -> None:
     def save(count: int) -> None:
         own = {"x_test": np.full((4, 8, 8), 255, np.uint8), "y_test": np.zeros(4, int)} if test else {}
         x = np.full((count, 8, 8), 255, np.uint8)
         np.savez(tmp_path / "few.npz", x_train=x, y_train=np.arange(count) % 2, **own)
 
-    least = 2 if test else 3
-    save(count)
-    with pytest.raises(DataError, match=rf"few\.npz: x_train has {count} examples; needed: {least} or more"):
+    save(least - 1)
+    with pytest.raises(DataError, match=r"few\.npz: .*_train has .* needed"):
         load(f"npz:{tmp_path}/few.npz")
     save(least)
     assert load(f"npz:{tmp_path}/few.npz").split(0).batch(0, 1)
@@ -104,8 +103,8 @@ def test_a_file_of_the_data_folder_may_hold_more_than_the_images(fixtures: Path,
 @pytest.mark.parametrize(
     ("arrays", "options", "message"),
     [
-        (images() | {"y_test": None}, {}, "has no y_test"),
-        (images() | {"x_val": np.zeros(3)}, {}, "x_val would not be used"),
+        (images() | {"y_test": None}, {}, "has x_train, y_train, x_test; needed are .* y_test"),
+        (images() | {"x_val": np.zeros(3)}, {}, "x_val; needed are .* and nothing else"),
         (images() | {"x_train": np.zeros((40, 8, 8), np.float32)}, {}, "x_train is float32, but must be uint8"),
         (images() | {"x_test": np.full((8, 4, 4), 255, np.uint8)}, {}, "x_train and x_test have the shapes"),
         (images() | {"x_train": np.zeros((0, 8, 8), np.uint8)}, {}, r"x_train has shape \(0, 8, 8\)"),
@@ -114,7 +113,7 @@ def test_a_file_of_the_data_folder_may_hold_more_than_the_images(fixtures: Path,
         (images() | {"y_train": np.arange(40) % 4 - 1}, {}, "y_train has values from -1 to 2"),
         (images() | {"y_train": np.zeros(40, int), "y_test": np.zeros(8, int)}, {}, "y_train has the class 0 alone"),
         (images() | {"y_train": np.arange(40) / 4}, {}, "y_train is float64, but must be an integer type"),
-        (images() | {"y_test": np.arange(8)}, {}, "y_train has no label 4, 5, 6, 7"),
+        (images() | {"y_test": np.arange(8)}, {}, "class 4 of y_train has 0 examples"),
         (
             images() | {"y_train": np.full(40, 2**40)},
             {},

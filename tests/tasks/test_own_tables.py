@@ -124,7 +124,7 @@ def test_the_first_text_may_be_as_long_as_any(tmp_path: Path) -> None:
         (lambda t: t.assign(again=10 - 3 * t["target"]), "column again goes one to one"),
         (lambda t: t.assign(target=1), "has the class 1 alone"),
         (lambda t: t.assign(target=t["target"].map(["None", "a", "b"].__getitem__)), "None, null and the like count"),
-        (lambda t: t[["target"]], "has the column target alone"),
+        (lambda t: t[["target"]], "no column of numbers that differ"),
         (lambda t: t.rename(columns={"ash": ""}), "column 3 has no name"),
         (lambda t: t.iloc[:0], "has no rows"),
         (lambda t: t[["target"]].assign(a=1, b=2), "no column of numbers that differ"),
@@ -133,8 +133,11 @@ def test_the_first_text_may_be_as_long_as_any(tmp_path: Path) -> None:
         (lambda t: t.assign(nr=np.arange(len(t)) + 1000.0), "column nr numbers the rows"),
         (lambda t: t.assign(was=np.random.default_rng(0).permutation(300)[: len(t)]), "column was numbers the rows"),
         (lambda t: t.assign(PassengerId=7000 * t.index[::-1] ** 2), "column PassengerId numbers the rows"),
-        (lambda t: t.assign(share=t.index / 1000), "column share rises or falls"),
-        (lambda t: t.sample(frac=1, replace=True).sort_index().reset_index(), "column index rises or falls"),
+        (lambda t: t.assign(share=t.index / 1000), "column share numbers the rows, or rises"),
+        (
+            lambda t: t.sample(frac=1, replace=True).sort_index().reset_index(),
+            "column index numbers the rows, or rises",
+        ),
         (lambda t: t.assign(ash=t["ash"].astype(str).where(t.index != 4, "?")), r"column ash .* '\?' in row 5"),
         (lambda t: t.assign(ash=t["ash"].where(t.index > 170, "n.d.")), r"column ash .* 'n\.d\.' in row 1"),
         (lambda t: t.assign(ash=[f"$1,{row:03}" for row in t.index]), r"column ash .* '\$1,000' in row 1"),
@@ -167,7 +170,7 @@ def test_a_table_that_is_no_task_is_refused(wine: Path, change: Any, message: st
             "rows have more fields than the header",
         ),
         ("5.1,3.5,0\n" + "6.2,3.4,1\n4.9,3.6,0\n" * 9, "first line, 5.1, 3.5, 0, holds data"),
-        ("0,7,0\n" + "1,7,1\n0,8,0\n" * 9, "first line, 0, 7, 0, holds data"),
+        ("0,7,0\n" + "1,7,1\n0,8,0\n" * 9, "several columns are named 0; needed is a first line"),
         ("sep=,\na,target\n" + "1,0\n3,1\n" * 9, "first line, sep=, , is no header"),
         ("x" * 100_000 + ",target\n" + "1,0\n3,1\n" * 9, "first line, x+…, is no header"),
         ("# measured\na,target\n" + "1,0\n3,1\n" * 9, "first line, # measured, is no header"),
@@ -202,7 +205,7 @@ def test_another_kind_of_table_is_refused(tmp_path: Path, name: str, content: st
     [
         # as the datasets library writes images
         ({"image": [{"bytes": b"x"}] * 6, "label": [0, 1] * 3}, "column image holds dict"),
-        ({"a": range(6), "target": [[0], [1]] * 3}, "holds lists"),
+        ({"a": range(6), "target": [[0], [1]] * 3}, "column target holds ndarray"),
     ],
 )
 def test_a_column_that_is_neither_numbers_nor_text_is_refused(
@@ -236,7 +239,7 @@ def test_a_target_is_named_by_the_reader_where_none_is_called_so(wine: Path) -> 
 
 def test_several_columns_may_be_the_target_and_the_reader_is_asked(wine: Path) -> None:
     pd.read_csv(wine).assign(Label=1).to_csv(wine, index=False)
-    with pytest.raises(SpecError, match="target, Label may each be"):
+    with pytest.raises(SpecError, match="it may be target, Label"):
         load(f"csv:{wine}")
     assert "of column target; inputs:" in load(f"csv:{wine}", target="target").read
 

@@ -11,7 +11,7 @@ import torch
 
 import fpt.tasks
 from fpt.errors import SpecError
-from fpt.tasks import TASKS, check, load
+from fpt.tasks import TASKS, check_task, load
 
 SMALL: dict[str, dict[str, Any]] = {"listops": {"train": 40, "heldout": 10}}
 EVERY = [(name, variant) for name, entry in TASKS.items() for variant in entry.variants if not entry.path]
@@ -36,7 +36,7 @@ EVERY = [(name, variant) for name, entry in TASKS.items() for variant in entry.v
 )
 def test_what_does_not_exist_is_refused(name: Any, variant: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=message) as caught:
-        check(name, variant, options, source="study.yaml")
+        check_task(name, variant, options, source="study.yaml")
     assert "(study.yaml)" in str(caught.value)
 
 

@@ -18,7 +18,7 @@ import fpt.tasks
 from fpt.errors import SpecError
 from fpt.tasks.arrays import Finite, hold_out
 from fpt.tasks.task import Task
-from fpt.training import check, features, measures, train_fleet
+from fpt.training import check_recipe, features, measures, train_fleet
 from fpt.training.evaluate import Best
 from fpt.training.fleet import Fleet
 from fpt.training.recipe import Recipe, weights_file
@@ -153,7 +153,7 @@ def test_what_cannot_be_measured_is_refused_before_training(
     task: str, backbone: str, asked: str, message: str, small_backbones: object, small_lstms: object
 ) -> None:
     with pytest.raises(SpecError, match=message):
-        check(fpt.models.build(fpt.tasks.load(task), backbone, "random"), RECIPE, [asked])
+        check_recipe(fpt.models.build(fpt.tasks.load(task), backbone, "random"), RECIPE, [asked])
 
 
 def test_attention_where_features_could_be_cached(small_backbones: object) -> None:

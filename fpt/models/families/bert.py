@@ -31,7 +31,7 @@ FAMILY = Family(
     config=BertConfig,
     forward=forward,
     positions="embeddings.position_embeddings.weight",
-    table="embeddings.word_embeddings.weight",
+    symbol_table="embeddings.word_embeddings.weight",
     first_attention="encoder.layer.0.attention.self",
     tiny={"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 24},
 )

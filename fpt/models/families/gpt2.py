@@ -36,7 +36,7 @@ FAMILY = Family(
     forward=forward,
     fixed={"activation_function": "gelu_pytorch_tanh"},  # gelu_new in one kernel
     positions="wpe.weight",
-    table="wte.weight",
+    symbol_table="wte.weight",
     first_attention="h.0.attn",
     tiny={"n_embd": 16, "n_head": 2, "n_positions": 24, "vocab_size": 11},
 )

@@ -90,29 +90,35 @@ class Family:
     tiny: Mapping[str, Any]  # the config of a model that is built and trained in a moment
     fixed: Mapping[str, Any] = field(default_factory=dict)  # config fields set here
     positions: str | None = None  # the table of positions; None: has none
-    first_position: int = 0  # row of the first token's position
-    leading: int | None = None  # rows that stay before it, in a table cut to the task's tokens; None: not cut
+    rows_before: int = 0  # rows of that table before the first token's
+    # Whether the table is built whole and then cut to the task's tokens: its rows before the first token's stay
+    cut_in_build: bool = False
     new_positions: bool = False  # a table of ours, which starts from zeros where the rest is pretrained
     # model, tokens: other changes than taking out the table of tokens, before our layers go in
     prepare: Callable[[Any, int], None] | None = None
     zero_norms: Sequence[str] = ()  # weights of norms that multiply by one more than them, as `any_layer` names them
     initial_value: Callable[..., Tensor] | None = None  # random values, where the rules are not GPT-2's
-    table: str | None = None  # of symbols, which alone says what the layers read of one; None: there is none
+    symbol_table: str | None = None  # which alone says what the layers read of a symbol; None: there is none
     first_attention: str | None = None  # the module that returns attention weights second, below a last layer
     load: Callable[..., Any] = AutoModel.from_pretrained  # a folder -> the pretrained model, `output_loading_info`
     recurrent: bool = False  # one token after the other, in a loop that no compiler is given
     needs_fpt: bool = False  # whether the library's model alone makes something else of the same embeddings
 
     @property
-    def has_table(self) -> bool:
-        """Whether the library's model has a table of positions, of a length that its config sets."""
-        return self.positions is not None and not self.new_positions and self.leading is None
+    def config_sets_positions(self) -> bool:
+        """Whether a field of the library's config sets the length of the table of positions."""
+        return self.positions is not None and not self.new_positions and not self.cut_in_build
+
+    @property
+    def first_row(self) -> int:
+        """The row of the library's table of positions with which that of a built model begins."""
+        return 0 if self.cut_in_build else self.rows_before
 
     def configuration(self, backbone: Backbone, **fields: Any) -> Any:
         """The library's config of `backbone`. Raises SpecError for a `model_type` that the library does not have."""
         given = deepcopy(dict(backbone.config))  # the library fills in mappings that it is given
         kind = self.config or _config_class(given.pop("model_type", ""))
-        if backbone.measured is not None:  # config.json of whichever version of the library
+        if backbone.is_foreign:  # config.json of whichever version of the library
             return _as_read(kind, given, backbone.layers, fields)
         known = {*signature(kind).parameters, *getattr(kind, "attribute_map", {})}
         assert given.keys() <= known, f"row {backbone.name}: {kind.__name__} would ignore {given.keys() - known}"
@@ -132,7 +138,7 @@ class Family:
             **dict.fromkeys(same, TINY_WIDTH),
             **{name: tiny[name] for name in tiny if type(sizes.get(name)) is int},
         }
-        return {**backbone.config, **tiny, **(few_tokens(backbone.config) if backbone.measured is not None else {})}
+        return {**backbone.config, **tiny, **(few_tokens(backbone.config) if backbone.is_foreign else {})}
 
     def build(self, backbone: Backbone, tokens: int, layers: int = 0, own_table: bool = False, **options: Any) -> Any:
         """The library's model with `tokens` rows of positions and the first `layers` layers (0: all), untrained values.
@@ -142,8 +148,8 @@ class Family:
         """
         sizes = {"num_hidden_layers": layers or backbone.layers, "use_cache": False}
         if not own_table:
-            sizes |= few_tokens(backbone.config) if backbone.measured is not None else {"vocab_size": 1}
-        sizes |= {"max_position_embeddings": tokens} if self.has_table else {}
+            sizes |= few_tokens(backbone.config) if backbone.is_foreign else {"vocab_size": 1}
+        sizes |= {"max_position_embeddings": tokens} if self.config_sets_positions else {}
         config = self.configuration(backbone, **{**self.fixed, **sizes, **options})
         config._attn_implementation = self.attention
         config._experts_implementation = "batched_mm"  # of mixtures: the other ones look at the data
@@ -157,10 +163,9 @@ class Family:
             model.pooler = None  # nothing reads it
         if self.prepare:
             self.prepare(model, tokens)
-        if self.leading is not None:
-            cut_positions(
-                backbone, model.get_submodule(str(self.positions).removesuffix(".weight")), self.leading, tokens
-            )
+        if self.cut_in_build:
+            table = model.get_submodule(str(self.positions).removesuffix(".weight"))
+            cut_positions(backbone, table, self.rows_before, tokens)
         replace_layers(model)
         return model.eval()  # what the library drops out by itself, it does in training alone
 
@@ -238,15 +243,15 @@ def broken(backbone: Backbone, tokens: int, error: Exception) -> SpecError:
     )
 
 
-def cut_positions(backbone: Backbone, table: nn.Module, leading: int, tokens: int) -> None:
+def cut_positions(backbone: Backbone, table: nn.Module, rows_before: int, tokens: int) -> None:
     """Leave the rows of a position table that a task uses; SpecError where it is too short."""
     weight: Any = table.weight
-    if leading + tokens > len(weight):
+    if rows_before + tokens > len(weight):
         raise SpecError(
-            f"{backbone.title or backbone.family!r} has {len(weight) - leading} positions, and the task has {tokens} "
-            "tokens: take a shorter task or variant, or a model that takes longer sequences"
+            f"{backbone.title or backbone.family!r} has {len(weight) - rows_before} positions, and the task has "
+            f"{tokens} tokens: take a shorter task or variant, or a model that takes longer sequences"
         )
-    table.weight = nn.Parameter(weight[: leading + tokens].detach().clone())
+    table.weight = nn.Parameter(weight[: rows_before + tokens].detach().clone())
 
 
 def _config_class(model_type: str) -> Callable[..., Any]:

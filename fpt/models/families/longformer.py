@@ -41,7 +41,7 @@ FAMILY = Family(
     config=LongformerConfig,
     forward=forward,
     positions=bert.FAMILY.positions,
-    first_position=2,  # as in RoBERTa: the padding token has id 1, and positions count from the next one
+    rows_before=2,  # as in RoBERTa: the padding token has id 1, and positions count from the next one
     tiny={**bert.FAMILY.tiny, "max_position_embeddings": 26, "attention_window": 8, "vocab_size": 11},
     needs_fpt=True,
 )

@@ -29,7 +29,10 @@ class Mean(nn.Module):
 
 
 def forward(model: Mean, embedded: Tensor, lengths: Tensor | None, rows: Rows) -> Tensor:
-    """The mean over the real tokens of (batch, tokens, width): (batch, read-out positions, width)."""
+    """The mean over the real tokens of (batch, tokens, width): (batch, read-out positions, width).
+
+    A sum over products, where layers.mean_over multiplies matrices: its last bits differ, and so would published runs.
+    """
     if lengths is None:
         mean = embedded.mean(1, keepdim=True)
     else:

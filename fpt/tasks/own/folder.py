@@ -18,7 +18,7 @@ from fpt.tasks.catalogue import BRIGHTEST, BRIGHTEST_16
 from fpt.tasks.own.npz import PARTS, Array, brightness, check_bright, tensors
 from fpt.tasks.own.paths import IMAGES, files_below, images_below, is_hidden, own_checksum
 from fpt.tasks.pixels import Pixels
-from fpt.tasks.tables import counted, few
+from fpt.tasks.tables import check_classes, counted, few
 from fpt.tasks.task import Task
 
 LEAST = 3  # images of a class; a seed may still draw none of them for one of its three parts
@@ -29,6 +29,8 @@ DIVIDED = re.compile(r"(fold|split|batch|shard|chunk)[ _-]*[0-9]+", re.IGNORECAS
 PICTURES = {"image", "images", "img", "imgs", "picture", "pictures", "photos", "jpegimages"}
 ANSWERS = {"mask", "masks", "label", "labels", "annotation", "annotations", "groundtruth", "gt", "segmentation"}
 ANSWERS |= {"segmentations", "segmentationclass", "segmentationobject"}
+
+KINDS = f"images (files that end in {', '.join(IMAGES)})"
 
 Labelled = list[tuple[Path, int]]  # images and their labels
 
@@ -111,13 +113,13 @@ def _check_parts(path: Path, classes: list[str], files: Labelled) -> None:
     words = {name: {*re.findall("[a-z]+", re.sub("([a-z])([A-Z])", r"\1 \2", name).lower())} for name in classes}
     held = [name for name in classes if words[name] & HELD_OUT]
     training = [name for name in classes if words[name] & TRAINING]
-    if (training and held) or len(held) == len(classes):
-        raise DataError(
-            f"{few([*training, *held])} are parts of data, no classes; name the two parts train/ and test/."
-        )
+    divided = (training and held) or len(held) == len(classes) or all(map(DIVIDED.fullmatch, classes))
     whole = {re.sub("[^a-z]", "", name.lower()) for name in classes}
-    if all(map(DIVIDED.fullmatch, classes)) or (whole & PICTURES and whole & ANSWERS):
-        raise DataError(f"{few(classes)} are parts of data, no classes; needed is a folder of images a class.")
+    if divided or (whole & PICTURES and whole & ANSWERS):
+        raise DataError(
+            f"{few([*training, *held] or classes)} are parts of data, no classes; needed is a folder of images a "
+            "class, of two parts in train/ and test/."
+        )
     inside: list[set[str]] = [set() for _ in classes]  # folders of a class, "" for what lies in none
     for file, label in files:
         inside[label].update(file.relative_to(path / classes[label]).parts[:-1][:1] or [""])
@@ -134,14 +136,8 @@ def _check_classes(classes: list[str], files: list[Labelled], official: bool) ->
     """DataError for a class with too few images to be in every part."""
     needed = (2, 1) if official else (LEAST,)  # of train/, from which validation is taken, and of test/
     for name, part, least in zip(PARTS, files, needed, strict=False):
-        counts = np.bincount([label for _, label in part], minlength=len(classes))
-        if (counts < least).any():
-            rarest = int(counts.argmin())
-            where = f"{name}/: " if official else ""
-            kinds = f"; images end in {', '.join(IMAGES)}" if not counts[rarest] else ""
-            raise DataError(
-                f"{where}class {classes[rarest]!r} has {counts[rarest]} images; needed are {least} or more{kinds}."
-            )
+        counts = np.bincount([label for _, label in part], minlength=len(classes)).tolist()
+        check_classes(classes, counts, least, f"{name}/" if official else "the folder", KINDS)
 
 
 def _check_white(seen: Sequence[Seen], white: int) -> None:

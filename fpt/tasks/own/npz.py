@@ -18,7 +18,7 @@ from fpt.files import check_fits, sha256
 from fpt.tasks.arrays import Examples, sixths
 from fpt.tasks.catalogue import BRIGHTEST, refuse_unused
 from fpt.tasks.pixels import Pixels
-from fpt.tasks.tables import counted
+from fpt.tasks.tables import check_classes, counted
 from fpt.tasks.task import Task
 
 PARTS = ("train", "test")
@@ -44,12 +44,9 @@ def npz(path: Path, variant: str, patch: int, padded: bool, white: int) -> Task:
     nor y_test, the seed draws another sixth as test set. Raises DataError naming the array that is wrong, SpecError
     naming an option that changes nothing."""
     train, *official = read_npz(path, tested=False, white=white)
-    if len(train) < (least := 2 if official else 3):
-        parts = "validation" if official else "validation and test"
-        raise DataError(f"x_train has {len(train)} examples; needed: {least} or more, for training, {parts}.")
+    if len(train) < 3 and not official:
+        raise DataError(f"x_train has {len(train)} examples; needed: 3 or more, for training, validation and test.")
     data = sixths(train, official)
-    if data.classes < 2:
-        raise DataError("y_train has the class 0 alone; needed are two or more.")
     card: dict[str, Any] = {"classes": data.classes, "checksum": sha256(path), "source": f"your own: {path.name}"}
     if train.inputs.ndim > 2:
         refuse_unused("npz:PATH", {"padded": padded}, "that is an option of sequences, and it holds images")
@@ -83,10 +80,9 @@ def read_npz(path: Path, tested: bool = True, white: int = BRIGHTEST) -> list[Ex
         # the stream is ours to close: NumPy leaves it open when the file is damaged
         with open(path, "rb") as stream, NpzFile(stream, allow_pickle=False) as file:
             needed = NAMES if tested or not file.keys().isdisjoint(NAMES[2:]) else NAMES[:2]
-            if missing := [name for name in needed if name not in file]:
-                raise DataError(f"it has no {', '.join(missing)}; it has {', '.join(file) or 'nothing'}.")
-            if (unused := [name for name in file if name not in NAMES]) and not tested:
-                raise DataError(f"{', '.join(unused)} would not be used; leave only {', '.join(NAMES)}.")
+            if not {*needed} <= {*file} or (not tested and {*file} > {*needed}):
+                alone = "" if tested else ", and nothing else; the last two may be left out together"
+                raise DataError(f"it has {', '.join(file) or 'nothing'}; needed are {', '.join(NAMES)}{alone}.")
             arrays = {name: _array(file, name) for name in needed}
     except DAMAGED as error:
         found = f" (SHA-256 {sha256(path)})" if path.is_file() else ""
@@ -101,9 +97,8 @@ def read_npz(path: Path, tested: bool = True, white: int = BRIGHTEST) -> list[Ex
     if first.shape[1:] != last.shape[1:]:
         shapes = f"{first.shape} and {last.shape}"
         raise DataError(f"x_train and x_test have the shapes {shapes}; their examples must have one shape.")
-    if absent := sorted(set(range(max(int(y.max()) for _, y in parts) + 1)) - set(labels.tolist())):
-        listed = ", ".join(map(str, absent[:10]))
-        raise DataError(f"y_train has no label {listed}; labels run from 0 to the number of classes minus 1.")
+    classes = range(max(int(y.max()) for _, y in parts) + 1)
+    check_classes(classes, np.bincount(labels, minlength=len(classes)).tolist(), 1, "y_train", "examples")
     return [tensors(x, y) for x, y in parts]
 
 

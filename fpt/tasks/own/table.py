@@ -13,7 +13,7 @@ from fpt.errors import DataError, SpecError, naming, unknown
 from fpt.files import sha256
 from fpt.tasks.arrays import Examples, sixths
 from fpt.tasks.catalogue import Pooling, refuse_unused
-from fpt.tasks.tables import FEW, MISSING, counted, few, read_table, shown
+from fpt.tasks.tables import FEW, MISSING, check_classes, counted, few, read_table, shown
 from fpt.tasks.task import Task
 from fpt.tasks.texts import Tokenizer, tokenized
 
@@ -73,7 +73,8 @@ def table(
     refuse_unused("csv:PATH", {"patch": patch}, "that is an option of columns of numbers, and it holds texts")
     column = frame[text[0]]
     card["read"] = f"{what}; input: the texts of column {shown(column.name)}"
-    texts = _strings(column)
+    _check_cells(column)
+    texts = [str(text) for text in column]
     read = tokenized("csv:PATH", texts, f"column {column.name}", tokens=tokens, bytes=bytes, reader=reader)
     return Task(sixths(read.examples(labels)), **read.card, **card, pooling=pooling, texts=tuple(texts))
 
@@ -111,25 +112,16 @@ def _target(frame: pd.DataFrame, target: str) -> tuple[str, str]:
     if target and target not in names:
         raise unknown("column", target, names, "target")
     usual = [target] if target else [name for name in names if name.lower() in TARGETS]
-    if len(usual) > 1:
-        raise SpecError(f"{few(usual)} may each be the column of classes; name it as `target` (--target).")
-    if not usual:
-        last = f" (the last: {names[-1]})" if len(names) > FEW else ""
-        raise SpecError(f"name the column of classes as `target` (--target); it has {few(names)}{last}.")
-    if len(names) < 2:
-        raise DataError(f"it has the column {usual[0]} alone; needed are columns to predict it from.")
+    if len(usual) != 1:
+        may = usual or names
+        last = f" (the last: {may[-1]})" if len(may) > FEW else ""
+        raise SpecError(f"name the column of classes as `target` (--target); it may be {few(may)}{last}.")
     return usual[0], "" if target else ", guessed by its name"
 
 
 def _labels(column: "pd.Series[Any]") -> tuple[Tensor, list[Any]]:
     """Labels (n, 1) from 0 on, in the order of their sorted names, and the classes."""
-    if column.isna().any():
-        row = int(column.isna().to_numpy().argmax()) + 1
-        raise DataError(
-            f"column {column.name} has no value in row {row}, of {int(column.isna().sum())} such rows {MISSING}."
-        )
-    if not column.map(pd.api.types.is_hashable).all():
-        raise DataError(f"column {column.name} holds lists; needed is one class a row.")
+    _check_cells(column)
     counts = column.value_counts()
     counts = counts[counts > 0]  # parquet may list classes that no row has
     if _is_measured(column, len(counts)) or len(counts) > min(MOST_CLASSES, len(column) // 2):
@@ -138,15 +130,24 @@ def _labels(column: "pd.Series[Any]") -> tuple[Tensor, list[Any]]:
             "predict, not classes. Cut them into classes first, as pandas.qcut(column, 4) does into four of equal "
             "size; if they are codes of classes, put a letter before each."
         )
-    if len(counts) < 2:
-        raise DataError(f"column {column.name} has the class {counts.index[0]} alone; needed are two or more.")
-    if counts.min() < LEAST:
-        raise DataError(
-            f"class {counts.idxmin()} of column {column.name} has {counts.min()} rows; needed are {LEAST} or more."
-        )
+    check_classes(list(counts.index), counts.tolist(), LEAST, f"column {column.name}", "rows")
     classes = sorted(counts.index, key=str)
     codes = pd.Categorical(column, categories=classes).codes.astype(np.int64)
     return torch.from_numpy(codes)[:, None], classes
+
+
+def _check_cells(column: "pd.Series[Any]") -> None:
+    """DataError for a row of the target, or of texts, that has no value, or one that is neither text nor number."""
+    missing = column.isna().to_numpy()
+    if missing.any():
+        row = int(missing.argmax()) + 1
+        raise DataError(f"column {column.name} has no value in row {row}, of {missing.sum()} such rows {MISSING}.")
+    odd = next((cell for cell in column.astype(object) if not isinstance(cell, str | int | float)), None)
+    if odd is not None:
+        raise DataError(
+            f"column {column.name} holds {type(odd).__name__}; needed is a text or a number in every row. Save images "
+            "as files in folders by class, and arrays as npz."
+        )
 
 
 def _is_measured(column: "pd.Series[Any]", values: int) -> bool:
@@ -183,7 +184,8 @@ def _numbers(numeric: pd.DataFrame, text: list[str]) -> tuple[pd.DataFrame, list
     constant = [str(name) for name in values if values[name].nunique() == 1]
     kept = values.drop(columns=constant)
     if kept.empty:
-        raise DataError(f"it has no column of numbers that differ; it has {few([*constant, *text])}.")
+        others = few([*constant, *text]) or "none"
+        raise DataError(f"it has no column of numbers that differ, to predict the classes from; others: {others}.")
     with np.errstate(over="ignore", invalid="ignore"):  # such a column is refused
         variance = kept.var()
     if extreme := [str(name) for name, value in variance.items() if not TINY <= value < np.inf]:
@@ -234,20 +236,6 @@ def _follows_rows(column: "pd.Series[Any]") -> bool:
     return len(column) >= RISING and ordered and 2 * column.nunique() > len(column)
 
 
-def _strings(column: "pd.Series[Any]") -> list[str]:
-    """The texts of a column. Raises DataError for what is no text, and for a row that has none."""
-    odd = column[~column.isna() & ~column.map(lambda value: isinstance(value, str | int | float))]
-    if len(odd):
-        raise DataError(
-            f"column {column.name} holds {type(odd.iloc[0]).__name__}, and not text. Save images as files in "
-            "folders by class, and arrays as npz."
-        )
-    empty = column.isna() | (column.astype(str).str.len() == 0)
-    if empty.any():
-        raise DataError(f"column {column.name} has no text in row {int(empty.to_numpy().argmax()) + 1} {MISSING}.")
-    return [str(text) for text in column]
-
-
 def _inputs(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, list[str]]:
     """The columns of numbers, and the names of all others but the target.
 
@@ -258,11 +246,9 @@ def _inputs(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, list[str]]:
     numeric = inputs.select_dtypes(["number", "bool"], exclude=["timedelta"])
     others = [str(column) for column in inputs if column not in numeric]
     numbers = numeric.select_dtypes("number")
-    if counting := [str(name) for name in numbers if _counts_rows(numbers[name])]:
-        raise DataError(f"column {few(counting)} numbers the rows; take it out.")
-    if following := [str(name) for name in numbers if _follows_rows(numbers[name])]:
+    if telling := [str(name) for name in numbers if _counts_rows(numbers[name]) or _follows_rows(numbers[name])]:
         raise DataError(
-            f"column {few(following)} rises or falls from row to row, as the number of a row does; take it "
+            f"column {few(telling)} numbers the rows, or rises or falls from row to row as such a number does; take it "
             "out. If the rows are sorted by a measurement, shuffle them."
         )
     for name in others:
@@ -277,10 +263,8 @@ def _inputs(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _check_written(column: "pd.Series[Any]") -> None:
-    """DataError for a column of numbers, or of truth values, that is read as text because of some of its cells."""
+    """DataError for a column of numbers that is read as text because of some of its cells."""
     known = column.reset_index(drop=True).dropna().astype(object)
-    if len(known) and known.map(lambda cell: isinstance(cell, bool | int | float)).all():
-        raise DataError(f"column {shown(column.name)} has missing values; fill them, or take it out.")
     if known.empty or not known.map(lambda cell: isinstance(cell, str)).all():
         return
     cells = known.str.strip()
