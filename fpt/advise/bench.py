@@ -32,9 +32,8 @@ from fpt.advise.baselines import TFIDF, TREES, data_of, models
 from fpt.advise.request import PROBE, SAMPLES, Request, prepared, request
 from fpt.advise.studies import finished_arms, read_baselines, test_answers
 from fpt.advise.work import Work
-from fpt.files import write_atomically
+from fpt.files import workspace, write_atomically
 from fpt.results.estimate import POINTS
-from fpt.sweeps.ledger import workspace
 
 if TYPE_CHECKING:
     from fpt.tasks.task import Task

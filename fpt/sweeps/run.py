@@ -15,7 +15,7 @@ from fpt.errors import DataError, SpecError, WeightsError
 from fpt.files import remove_partial, replaced, write_atomically, write_json
 from fpt.sweeps import ledger, selection
 from fpt.sweeps.provenance import Start, provenance
-from fpt.sweeps.record import ALWAYS, TABLES, read_table, sealed
+from fpt.sweeps.record import ALWAYS, RESULT, TABLES, read_table, sealed
 from fpt.sweeps.spec import SweepSpec, contents_of
 from fpt.sweeps.words import title
 from fpt.training.recipe import KEEP_ADAPTER, KEEP_WEIGHTS, weights_file
@@ -206,7 +206,7 @@ def _train(prepared: Prepared, folder: Path, watch: Callable[[int, int], None] |
         fleets=fleets,
         start=start,
     )
-    write_json(folder / ledger.RESULT, sealed(info))
+    write_json(folder / RESULT, sealed(info))
     return info
 
 
