@@ -216,7 +216,7 @@ def test_progress_of_a_fleet_in_parts_never_falls(tmp_path: Path, monkeypatch: p
     before: Any = [fleet([1e-3, 1e-2], [0, 1], 5, best_at(1e-3))]
     for earlier in ([], before):
         seen.clear()
-        progress = execute._progress(spec(5), tmp_path, earlier, [1e-1], provenance.Start(tmp_path), None)
+        progress = execute._progress(spec(5), tmp_path, earlier, [1e-1], provenance.Beginning(tmp_path), None)
         for step in range(1, 16):
             progress(step, 15)
         shares = [content["run_steps"] / content["run_steps_total"] for content in seen]

@@ -39,7 +39,7 @@ class Worker(Attempt):
     process: "subprocess.Popen[bytes]"
     slot: str
     free: list[str]
-    _code: int | None = field(default=None, init=False)  # of the process, once its end was seen, which frees the slot once
+    _code: int | None = field(default=None, init=False)  # once its end was seen, which frees the slot once
 
     def poll(self) -> int | None:
         if self._code is None and (code := self.process.poll()) is not None:
