@@ -1,7 +1,7 @@
 """Names of sweeps: short, and no two of a study on one task alike. Those of the repository: test_study.py."""
 
 from fpt.sweeps.spec import resolve
-from fpt.sweeps.words import labels, legends
+from fpt.sweeps.words import labels, legend_parts
 
 
 def named(*fields: dict[str, object]) -> list[str]:
@@ -47,7 +47,7 @@ def test_legends_are_for_readers_who_do_not_know_the_fields() -> None:
     plain = {"task": "digits", "arm": "frozen-random"}
     shuffled = {"random_init": "fixed", "shuffle_tokens": True, "backbone_options": {"layers": 2}}
     changes = ({}, {"data_fraction": 0.1}, shuffled, {"backbone": "minilm", "dropout": 0.0})
-    assert legends([plain | change for change in changes]) == [
+    assert legend_parts([plain | change for change in changes]) == [
         ("frozen random weights", []),
         ("frozen random weights", ["10% of the data"]),
         ("frozen random weights, fixed scale", ["shuffled tokens", "2 layers"]),
