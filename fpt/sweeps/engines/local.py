@@ -75,10 +75,10 @@ def run_local(
     slots, threads = free_slots(threads)
     beside = min(len(slots), len(specs))
 
-    def begin(spec: SweepSpec, number: int) -> Worker | None:
+    def launch(spec: SweepSpec, number: int) -> Worker | None:
         return start(spec, study, threads, slots, number, beside=beside) if slots else None
 
-    return engines.schedule(begin, specs, watch)
+    return engines.schedule(launch, specs, watch)
 
 
 def free_slots(threads: int | None) -> tuple[list[str], int]:
