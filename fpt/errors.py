@@ -14,6 +14,10 @@ class SpecError(FptError):
     """A study, a notebook parameter or an argument that is not allowed."""
 
 
+class MisfitError(SpecError):
+    """Fields of a sweep that do not go together, though each is allowed: eight layers of a model that has four."""
+
+
 class DataError(FptError):
     """Data that is missing, truncated or altered."""
 

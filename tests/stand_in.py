@@ -33,6 +33,7 @@ import fpt
 import synthetic
 from fpt import files
 from fpt.sweeps import ledger
+from fpt.sweeps.record import RESULT
 
 spec = fpt.sweeps.parameters_to_spec(globals())
 place = fpt.sweeps.results_folder(folder)
@@ -51,7 +52,7 @@ with ledger.hold(place / ledger.LOCK, spec):
         files.write_json(place / ledger.PROGRESS, dict(
             grid="as planned", step=1, steps=4, run_steps=25, run_steps_total=100))
         time.sleep({LONG})
-    found = (place / ledger.RESULT).exists()
+    found = (place / RESULT).exists()
     kept = place.parent / str(spec.pretrained_by) / ledger.KEPT_WEIGHTS
     synthetic.write(spec, place, resumed=resumed, found=found, threads=int(os.environ["OMP_NUM_THREADS"]),
         started_from=kept.read_text() if spec.pretrained_by else "",

@@ -29,12 +29,11 @@ from threadpoolctl import threadpool_limits
 from fpt import tasks
 from fpt.advise import report, verdict, words
 from fpt.advise.baselines import TFIDF, TREES, data_of, models
-from fpt.advise.request import PROBE, SAMPLES, Request, prepared, request
+from fpt.advise.request import PROBE, SAMPLES, Request, request, task_and_model
 from fpt.advise.studies import finished_arms, read_baselines, test_answers
 from fpt.advise.work import Work
-from fpt.files import write_atomically
+from fpt.files import workspace, write_atomically
 from fpt.results.estimate import POINTS
-from fpt.sweeps.ledger import workspace
 
 if TYPE_CHECKING:
     from fpt.tasks.task import Task
@@ -157,7 +156,7 @@ def embeddings(task: "Task", wanted: Request) -> Read:
     from fpt.training.measures import numbered
 
     arm = finished_arms(wanted.study)[PROBE].spec
-    template, device = prepared(arm, task)[1], find_device()
+    template, device = task_and_model(arm, task)[1], find_device()
 
     def read(seed: int) -> tuple[Any, Any, Any, Any]:
         fleet = Fleet(task, template, arm.recipe, [1.0], [seed], device)
@@ -230,7 +229,7 @@ def compared(name: str, minutes: float) -> pd.DataFrame:
     advised = found.advised or PROBE
     kept = read_baselines(wanted.study)
     own = test_answers(arms[advised]) if advised in arms else kept[kept["baseline"] == advised]
-    task, examples = prepared(arms[PROBE].spec)[0], arms[PROBE].sampled_from
+    task, examples = task_and_model(arms[PROBE].spec)[0], arms[PROBE].sampled_from
     rows = [row(OURS, words.label(advised), own, own, examples, wanted) | spent]
     for rival in rivals(task, wanted):
         console.print(rival.name)

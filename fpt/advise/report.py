@@ -8,7 +8,7 @@ import pandas as pd
 from fpt.advise import words
 from fpt.advise.baselines import names_of
 from fpt.advise.keep import keep_baseline, keep_winner
-from fpt.advise.request import PROBE, Request, prepared
+from fpt.advise.request import PROBE, Request, task_and_model
 from fpt.advise.studies import finished_arms
 from fpt.advise.verdict import Advice, Candidate, advice
 from fpt.advise.work import leaked
@@ -31,12 +31,12 @@ MANY = "more than 1,000"
 def finished(wanted: Request) -> Advice:
     """Read the finished studies of a request, keep the winner, and write the page `advice.html` beside study.yaml."""
     found, arms = advice(wanted), finished_arms(wanted.study)
-    task, _ = prepared(arms[PROBE].spec)
+    task, _ = task_and_model(arms[PROBE].spec)
     if found.advised in names_of(task):
         winner = keep_baseline(found.advised, task, wanted)
     else:
         best = arms[found.advised or PROBE]
-        winner = keep_winner(best, prepared(best.spec, task)[1], wanted.study)
+        winner = keep_winner(best, task_and_model(best.spec, task)[1], wanted.study)
     found = replace(found, winner=winner.as_posix(), leaked=leaked(task), read=task.read)
     write_atomically(wanted.study / PAGE, page(found, wanted).encode())
     return found

@@ -204,7 +204,7 @@ def _from(root: Path, path: Path) -> str:
     return Path(os.path.relpath(os.path.realpath(path), os.path.realpath(root))).as_posix()
 
 
-def prepared(spec: SweepSpec, task: "Task | None" = None) -> "tuple[Task, Template]":
+def task_and_model(spec: SweepSpec, task: "Task | None" = None) -> "tuple[Task, Template]":
     """The task and the model of a sweep. What can be refused before training is refused here: data, model, window,
     memory, and a task that is not a class an example, which no probe can have. Raises FptError."""
     if task is None:

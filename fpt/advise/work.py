@@ -16,7 +16,7 @@ import pandas as pd
 
 from fpt import models, tasks
 from fpt.advise import baselines, metrics, schedule, studies, words
-from fpt.advise.request import FEWEST_SEEDS, PROBE, SAMPLES, Request, prepared
+from fpt.advise.request import FEWEST_SEEDS, PROBE, SAMPLES, Request, task_and_model
 from fpt.advise.studies import BASELINES, PLAN, chosen, finished_arms, read_baselines, test_answers, write_study
 from fpt.errors import DataError, FptError
 from fpt.files import STUDY_FILE, read_json, write_atomically, write_json
@@ -95,7 +95,7 @@ class Work:
         wanted = self.wanted
         studies.check_same(wanted)
         kind = _compute_type(wanted)
-        self.task, self._templates[PROBE] = prepared(wanted.probe([1.0], [0], compute_type=kind, batch_size=1))
+        self.task, self._templates[PROBE] = task_and_model(wanted.probe([1.0], [0], compute_type=kind, batch_size=1))
         self.rule = {"compute_type": kind, "batch_size": min(wanted.batch_size, self.rows)}
         for line in reading(self.task, wanted.backbone):
             self.say(line)
@@ -191,7 +191,7 @@ class Work:
         for arm in self.wanted.arms:
             spec = self.wanted.trained(arm, strength, 1, learning_rates=[1e-5], seeds=[0], **self.rule)
             try:
-                self._templates[arm] = prepared(spec, self.task)[1]
+                self._templates[arm] = task_and_model(spec, self.task)[1]
             except FptError as error:
                 if self.wanted.named:
                     raise
@@ -242,7 +242,7 @@ class Work:
         for spec in load_study(study).sweeps:
             if spec.arm in arms:
                 if spec.arm not in self._templates:
-                    self._templates[spec.arm] = prepared(spec, self.task)[1]
+                    self._templates[spec.arm] = task_and_model(spec, self.task)[1]
                 both = Prepared(spec, self.task, self._templates[spec.arm])
                 run_sweep(spec, study / spec.folder_name, prepared=both, watch=self.watch(spec))
 

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fpt import models, tasks
 from fpt.errors import DataError
-from fpt.sweeps.ledger import PUBLISHED, SweepState
+from fpt.sweeps.ledger import SweepState
+from fpt.sweeps.record import PUBLISHED
 from fpt.sweeps.spec import SweepSpec
 
 FOLDER = "bench"  # below runs/

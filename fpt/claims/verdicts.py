@@ -16,9 +16,9 @@ import pandas as pd
 from fpt.claims import words
 from fpt.claims.asked import HOW_PLANNED
 from fpt.errors import DataError
-from fpt.files import STUDY_FILE, write_atomically
+from fpt.files import STUDY_FILE, workspace, write_atomically
 from fpt.results.arm import ARMS, ROWS
-from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
+from fpt.sweeps.record import PUBLISHED, RESULT
 
 CONTRASTS, CLAIMS = "contrasts.csv", "claims.csv"
 DECADES = "decades"  # the unit of a ratio, which is in log10 there

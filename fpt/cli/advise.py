@@ -11,8 +11,7 @@ from rich.table import Table
 
 from fpt.cli.options import AsJson, Root
 from fpt.cli.tables import before_numbers, console, literal, log, nothing, show_json, table_of
-from fpt.files import workspace_around
-from fpt.sweeps import ledger
+from fpt.files import workspace, workspace_around
 from fpt.tasks import BRIGHTEST_16, LONGEST_SIDE
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def advise(
     from fpt.advise.work import Work
 
     alone = root is None and workspace_around(Path.cwd()) is None
-    place = Path(f"fpt-advise-{title_of(data, name)}") if alone else ledger.workspace(root)
+    place = Path(f"fpt-advise-{title_of(data, name)}") if alone else workspace(root)
     reading = {"target": target, "size": size, "patch": patch, "white": white, "padded": padded or None}
     reading |= {"tokenizer": tokenizer, "tokens": tokens, "pooling": pooling}
     wanted = request(

@@ -10,13 +10,12 @@ import typer
 from fpt.cli.options import AsJson, Root
 from fpt.cli.tables import console, log, nothing, show_json, show_table
 from fpt.errors import SpecError, unknown
-from fpt.files import workspace_around
-from fpt.sweeps import ledger
+from fpt.files import workspace, workspace_around
 
 
 def _anywhere(root: Path | None) -> Path:
     """The workspace, or the working directory where there is none: for what needs none."""
-    return ledger.workspace(root) if root else workspace_around(Path.cwd()) or Path()
+    return workspace(root) if root else workspace_around(Path.cwd()) or Path()
 
 
 def bench(
@@ -32,7 +31,7 @@ def bench(
     from fpt.bench.measure import bench as measure
     from fpt.bench.report import bench_table, bench_targets, bench_words
 
-    with contextlib.chdir(ledger.workspace(root)):
+    with contextlib.chdir(workspace(root)):
         result = measure(cell or [], quick, Path("runs"), nothing if as_json else log)
 
     if as_json:
@@ -94,7 +93,7 @@ def list_(
     """List what there is: ours, and what is found in the workspace."""
     from fpt.cli.listed import COLUMNS, ROWS
 
-    place = ledger.workspace(root) if kind == "studies" else _anywhere(root)
+    place = workspace(root) if kind == "studies" else _anywhere(root)
     with contextlib.chdir(place):
         known = list(ROWS[kind]())
     found = [row for row in known if any(fnmatchcase(str(cell), names) for cell in row)]

@@ -9,7 +9,7 @@ from fpt.documents import read_model
 from fpt.errors import SpecError
 from fpt.files import STUDY_FILE
 from fpt.papers.schema import Claim
-from fpt.sweeps.ledger import PUBLISHED, RESULT
+from fpt.sweeps.record import PUBLISHED, RESULT
 from fpt.sweeps.study_file import StudyFile
 
 Row = tuple[str | int, ...]

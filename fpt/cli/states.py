@@ -10,6 +10,7 @@ from fpt.bench.cost import Cost
 from fpt.cli.tables import numbers_of, table_of, time_text
 from fpt.sweeps import ledger
 from fpt.sweeps.ledger import SweepState, sweep_state
+from fpt.sweeps.record import PUBLISHED
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
 from fpt.sweeps.words import labels
@@ -95,7 +96,7 @@ def status_table(study: Study) -> Table:
             word = f"running {share:.0%} (grid {progress['grid']}, {step})"
         took = time_text(state.result["wall_seconds"]) if state.result else ""
         rows.append([*_names(arms, spec), word, rate, took, "yes" if state.published else ""])
-    for inside in ("", ledger.PUBLISHED):
+    for inside in ("", PUBLISHED):
         for folder in ledger.stale_folders(study, inside):
             name = folder.relative_to(study.folder).as_posix()
             rows.append([name, *[""] * bool(arms), "stale", "", "", ""])

@@ -18,7 +18,7 @@ from fpt.cli.progress import SweepBars
 from fpt.cli.states import plan_records, plan_table, status_records, status_table, total_text
 from fpt.cli.tables import console, log, nothing, show_json, show_table, stderr
 from fpt.errors import FptError, SpecError
-from fpt.files import check_writable, study_folder, write_atomically
+from fpt.files import check_writable, study_folder, workspace, write_atomically
 from fpt.sweeps import engines, ledger
 from fpt.sweeps import publish as publishing
 from fpt.sweeps.engines import local, ray
@@ -30,7 +30,7 @@ from fpt.sweeps.words import title
 @contextlib.contextmanager
 def opened(name: str, root: Path | None) -> Iterator[Study]:
     """The study, with the workspace as working directory: results never hold a path from above it."""
-    with contextlib.chdir(ledger.workspace(root)):
+    with contextlib.chdir(workspace(root)):
         yield load_study(study_folder(Path("runs"), name))
 
 
@@ -171,7 +171,7 @@ def publish(
     if (study is None) is not mapping or (mapping and partial):
         raise FptError("fpt publish: name a STUDY, or give --mapping alone")
     if study is None:
-        with contextlib.chdir(ledger.workspace(root)):
+        with contextlib.chdir(workspace(root)):
             write_mapping(Path("runs"), loaded_studies())
         return
     with opened(study, root) as opened_study:
@@ -225,7 +225,7 @@ def judge(
     from fpt.papers import claim
     from fpt.results import arms_of
 
-    with contextlib.chdir(ledger.workspace(root)):
+    with contextlib.chdir(workspace(root)):
         folder = study_folder(Path("runs"), study) if study else Path("runs")
         if study and not arms_of(study, origin="own"):
             raise SpecError(f"no sweep of {study} is done, so there is nothing to judge: fpt run {study} trains them")

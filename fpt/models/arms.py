@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass as validated
 
 from fpt.documents import explained
 from fpt.errors import SpecError, check_known, unknown
-from fpt.papers import own_arms
+from fpt.papers import arms_of_papers
 
 # Groups of parameters that a model of a task may have, and one that is attached to it: LoRA's A and B. `embedding` is
 # the backbone's own table of symbols, which takes the place of `input` and `output` on text, and of `input` alone where
@@ -190,7 +190,7 @@ def known() -> dict[str, Treatment]:
     """Every arm with a name: ours, and those of papers in the workspace. Raises SpecError for one of these that is no
     arm, or whose name, or letters, is another's."""
     found = dict(ARMS)
-    for name, (given, source) in own_arms().items():
+    for name, (given, source) in arms_of_papers().items():
         try:
             entry = _of_fields(name, given)
             if {name, entry.letters} & {*found, *SHORT, *(other.letters for other in found.values())}:

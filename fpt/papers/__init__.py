@@ -93,7 +93,7 @@ def own_files() -> Files:
     return _files(root / OWN) if root else ()
 
 
-def own_arms() -> dict[str, tuple[Fields, str]]:
+def arms_of_papers() -> dict[str, tuple[Fields, str]]:
     """By name, the arms that papers of the workspace define, and the file that says so. Raises SpecError for a name
     that stands in two."""
     found: dict[str, tuple[Fields, str]] = {}

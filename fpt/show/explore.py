@@ -18,7 +18,7 @@ from fpt.results.runs import SETUP, rate_text
 from fpt.results.stats import SIGNIFICANCE
 from fpt.show.html import CaptionedFigure, Page, paragraph
 from fpt.sweeps.spec import SweepSpec
-from fpt.sweeps.words import SHORT, arm_of, model_name, task_name, with_options, words
+from fpt.sweeps.words import SHORT, arm_of, model_name, task_name, with_options, words, words_apart
 from fpt.tasks import entry
 
 Looks = Mapping[str, Treatment]  # arm (FP, ...) -> what it is called and drawn as, where that is not its own
@@ -48,13 +48,12 @@ def setups(studies: Iterable[StudyCells], every: bool = False) -> dict[Setup, di
 def _grouped(study: StudyCells, every: bool) -> dict[tuple[str, ...], dict[str, Arm]]:
     """The arms of a study by name, those together whose setup has the same words."""
     groups: dict[tuple[str, ...], dict[str, Arm]] = {}
-    specs = [arm.spec for arm in study.results.values()]
+    told = words_apart(arm.spec for arm in study.results.values()) if every else {}
     for arm in sorted(study.results.values(), key=_place):
         name = arm.name if every else SHORT.get(arm.fields["arm"])
         if name is None:
             continue
-        told = words(arm.spec, apart_from=specs) if every else {}
-        groups.setdefault(_setup_words(arm.spec, told), {}).setdefault(name, arm)
+        groups.setdefault(_setup_words(arm.spec, told.get(arm.spec.folder_name, {})), {}).setdefault(name, arm)
     return groups
 
 

@@ -14,12 +14,12 @@ from fpt.claims.judge import quantifier
 from fpt.claims.verdicts import DECADES, FLOORED, ROBUSTNESS, SPEAKS, read
 from fpt.claims.words import HOLDS, HOLDS_NOT
 from fpt.errors import check_known
+from fpt.files import workspace
 from fpt.papers import claim, findings, paper_of, table
 from fpt.papers.schema import KINDS, Claim, Rule
 from fpt.results.estimate import TIMES, Estimate
 from fpt.show.html import STEPS_MATTER, Page, Table, rendered
 from fpt.show.said import Word
-from fpt.sweeps.ledger import workspace
 from fpt.sweeps.words import model_name, task_name
 
 Row = Mapping[Any, Any]  # of the table of verdicts

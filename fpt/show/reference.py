@@ -15,6 +15,7 @@ import pandas as pd
 
 from fpt import models, tasks
 from fpt.claims.arithmetic import ODDITY
+from fpt.files import workspace
 from fpt.models import ARMS, BACKBONES
 from fpt.papers import claims
 from fpt.results import StudyCells, find_study, known_scores, load_runs, sweeps_table
@@ -24,7 +25,7 @@ from fpt.show.findings import verdict_rows, verdicts_by_id
 from fpt.show.html import Folded, Page, Searchable, Table
 from fpt.show.tables import record_table
 from fpt.sweeps import load_study
-from fpt.sweeps.ledger import PUBLISHED, RESULT, workspace
+from fpt.sweeps.record import PUBLISHED, RESULT
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
 

@@ -10,6 +10,7 @@ from fpt.files import check_writable, read_json
 from fpt.models import weights
 from fpt.sweeps import ledger
 from fpt.sweeps.fields import canonical
+from fpt.sweeps.record import RESULT
 from fpt.sweeps.run import prepare
 from fpt.sweeps.spec import SweepSpec, fields_of
 from fpt.sweeps.words import title, with_options
@@ -79,7 +80,7 @@ def check_keeper(spec: SweepSpec, keeper: SweepSpec) -> None:
 def check_still_kept(spec: SweepSpec, folder: Path) -> None:
     """Refuse (WeightsError) a sweep still to be trained that starts from weights which are missing, though the sweep
     in `folder`, which keeps them, is done. One whose runs all diverged has kept none."""
-    file, selected = folder / ledger.KEPT_WEIGHTS, (read_json(folder / ledger.RESULT) or {}).get("selected_rate")
+    file, selected = folder / ledger.KEPT_WEIGHTS, (read_json(folder / RESULT) or {}).get("selected_rate")
     if (
         selected is not None
         and not file.is_file()
@@ -109,4 +110,4 @@ def check_same_data(spec: SweepSpec, task: "Task", done: Mapping[Path, dict[str,
 
 def _finished(study: Path) -> dict[Path, dict[str, Any]]:
     """The folders of the finished sweeps of a study, with what result.json records."""
-    return {path.parent: read_json(path) or {} for path in sorted(study.glob(f"*/{ledger.RESULT}"))}
+    return {path.parent: read_json(path) or {} for path in sorted(study.glob(f"*/{RESULT}"))}

@@ -57,7 +57,10 @@ def text_or_texts(trainable: Any) -> Any:
 def policy_or_groups(trainable: str | tuple[str, ...]) -> str | tuple[str, ...]:
     """A list of groups that is a policy is that policy: the same request is the same sweep."""
     if isinstance(trainable, str):
+        check_known("trainable policy", trainable, models.POLICIES)
         return trainable
+    for group in trainable:
+        models.part(group)  # SpecError for one that there is not
     groups = distinct(trainable)
     return next((name for name, policy in models.POLICIES.items() if groups == tuple(sorted(policy))), groups)
 

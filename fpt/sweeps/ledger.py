@@ -16,11 +16,8 @@ from typing import Any
 
 from fpt.errors import FptError, LockedError
 from fpt.files import read_json
-from fpt.files import workspace as workspace
 from fpt.sweeps.fields import SWEEP
-from fpt.sweeps.record import PUBLISHED as PUBLISHED
-from fpt.sweeps.record import RESULT as RESULT
-from fpt.sweeps.record import damaged, read_progress, read_record
+from fpt.sweeps.record import PUBLISHED, RESULT, damaged, read_progress, read_record
 from fpt.sweeps.spec import SweepSpec
 from fpt.sweeps.study import Study
 

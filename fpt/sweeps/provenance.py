@@ -31,7 +31,7 @@ LIBRARIES = ("torch", "transformers", "numpy", "pandas", "pyarrow")
 DECIDES = (":/fpt", ":/notebooks")  # uncommitted changes elsewhere in a checkout do not change results
 
 
-class Start:
+class Beginning:
     """What is known when a sweep starts, whatever is edited while it trains: when it was started first and for which
     claims, and by which code it is trained now. `seconds` of work count those of a process that was killed, too.
     """
@@ -67,7 +67,7 @@ def provenance(
     task: "Task",
     template: "Template",
     fleets: "Sequence[FleetResult]",
-    start: Start,
+    beginning: Beginning,
 ) -> dict[str, Any]:
     """What result.json records of how the numbers came about; `tables` are checksums. fpt.sweeps.record reads it."""
     validation, first = selection.by_seed(runs), fleets[0]
@@ -77,7 +77,7 @@ def provenance(
         "hash": spec.hash,
         "protocol": PROTOCOL,
         "rules": RULES,
-        **start.asked,
+        **beginning.asked,
         "grid": sorted(float(rate) for rate in validation.columns),
         **selection.chosen(validation),
         "test": {
@@ -96,12 +96,12 @@ def provenance(
         "threads": first.threads,
         "wide_products": wide_products_are_on(),
         "device": device_name(first.device),
-        **start.software,
+        **beginning.software,
         "fleets": [list(part) for fleet in fleets for part in fleet.parts],  # rates, seeds: split where memory is short
         "compiled": any(fleet.compiled for fleet in fleets),
-        "started_utc": start.started_utc,
+        "started_utc": beginning.started_utc,
         "finished_utc": now(),
-        "wall_seconds": round(start.seconds, 1),
+        "wall_seconds": round(beginning.seconds, 1),
     }
 
 

@@ -9,10 +9,10 @@ from fpt.errors import FptError, SpecError
 from fpt.files import STUDY_FILE, read_json
 from fpt.sweeps import ledger
 from fpt.sweeps.ledger import SweepState
-from fpt.sweeps.record import check, damaged
+from fpt.sweeps.record import PUBLISHED, RESULT, check, damaged
 from fpt.sweeps.study import Study
 
-FILES = (ledger.NOTEBOOK, ledger.RESULT)  # and the tables that the latter names
+FILES = (ledger.NOTEBOOK, RESULT)  # and the tables that the latter names
 ARCHIVE, REASON = "archive", "reason.txt"  # runs/archive/STUDY/SWEEP: no study, and nothing reads it
 SMOKE = "smoke"  # its few steps exercise the machinery and say nothing about the question
 
@@ -39,9 +39,9 @@ def publish(study: Study, partial: bool = False) -> tuple[list[Path], list[Path]
     if not complete:
         raise SpecError(f"no sweep of {study.folder.name} is finished here: there is nothing to publish")
     files = {state.folder: _whole(state) for state in complete}
-    published = study.folder / ledger.PUBLISHED
+    published = study.folder / PUBLISHED
     written = [_copy(folder, names, published) for folder, names in files.items()]
-    return written, [_archive(folder, study) for folder in ledger.stale_folders(study, ledger.PUBLISHED)]
+    return written, [_archive(folder, study) for folder in ledger.stale_folders(study, PUBLISHED)]
 
 
 def _whole(state: SweepState) -> list[str]:

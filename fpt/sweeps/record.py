@@ -203,11 +203,6 @@ def recipe_of(result: Mapping[str, Any]) -> Recipe:
     return Recipe(**{name: fields[name] for name in Recipe.model_fields if name in fields})
 
 
-def sweep_of(result: Mapping[str, Any]) -> str:
-    """The name of a sweep and of its folder, `TASK.ARM-HASH`, by its record."""
-    return folder_name(result["spec"]["task"], result["spec"]["arm"], result["hash"])
-
-
 def folder_name(task: str, arm: str, hashed: str) -> str:
     """`TASK.ARM-HASH`. What no folder can be called, as in `layers: last 2-pretrained`, becomes _: the hash tells arms
     apart."""

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Literal
 
-from fpt.errors import SpecError
+from fpt.errors import MisfitError
 from fpt.papers import papers
 from fpt.papers.schema import Paper, PaperTable
 from fpt.sweeps.spec import NOT_TRAINED, SweepSpec, resolve
@@ -62,6 +62,10 @@ def _recipe(fields: Fields) -> Fields:
     return {name: value for name, value in fields.items() if name not in {*OF_A_ROW, "measures"}}
 
 
+def _place(paper: Paper, table: PaperTable, row: str, task: str) -> str:
+    return f"{paper.source}, {table.id}/{row}/{task}"
+
+
 @dataclass(frozen=True)
 class Served:
     """What the sweeps of a study serve."""
@@ -112,7 +116,7 @@ class Served:
             if keeper is None:
                 return None
             fields["pretrained_by"] = keeper.folder_name
-        return self._trained.get(self._identity(fields))
+        return self._trained.get(self._identity(fields, _place(paper, table, row, task)))
 
     def _keeper(self, paper: Paper, name: str) -> SweepSpec | None:
         """The sweep whose weights a paper calls ROW/TASK."""
@@ -128,15 +132,16 @@ class Served:
         if spec.steps < int(fields.pop("steps", 0)):
             return False
         fields.pop("pretrained_by", None)
-        return self._identity(fields) == spec.without(*NOT_TRAINED, "pretrained_by")
+        trained = spec.without(*NOT_TRAINED, "pretrained_by")
+        return self._identity(fields, _place(paper, table, row, task)) == trained
 
-    def _identity(self, fields: Fields) -> str:
+    def _identity(self, fields: Fields, source: str) -> str:
         """What is trained by these fields; empty where they do not fit the model or the task: eight layers of a model
-        that has four."""
+        that has four. Raises SpecError for what fits none."""
         key = json.dumps(fields, sort_keys=True)
         if key not in self._identities:
             try:
-                self._identities[key] = resolve({**fields, **GRIDLESS}).identity
-            except SpecError:
+                self._identities[key] = resolve({**fields, **GRIDLESS}, source).identity
+            except MisfitError:
                 self._identities[key] = ""
         return self._identities[key]

@@ -14,8 +14,8 @@ from fpt import models, tasks, training
 from fpt.errors import DataError, SpecError, WeightsError
 from fpt.files import remove_partial, replaced, write_atomically, write_json
 from fpt.sweeps import ledger, selection
-from fpt.sweeps.provenance import Start, provenance
-from fpt.sweeps.record import ALWAYS, TABLES, read_table, sealed
+from fpt.sweeps.provenance import Beginning, provenance
+from fpt.sweeps.record import ALWAYS, RESULT, TABLES, read_table, sealed
 from fpt.sweeps.spec import SweepSpec, contents_of
 from fpt.sweeps.words import title
 from fpt.training.recipe import KEEP_ADAPTER, KEEP_WEIGHTS, weights_file
@@ -171,7 +171,7 @@ def _clean(folder: Path) -> None:
 def _train(prepared: Prepared, folder: Path, watch: Callable[[int, int], None] | None) -> dict[str, Any]:
     """The grid and its extensions, and their files; result.json, whose content it returns, is the last one."""
     spec, task, template = prepared.spec, prepared.task, prepared.template
-    start, checkpoints = Start(folder), folder / CHECKPOINTS
+    beginning, checkpoints = Beginning(folder), folder / CHECKPOINTS
     fleets: list[FleetResult] = []
     rates: Sequence[float] = spec.learning_rates
     while rates:
@@ -181,7 +181,7 @@ def _train(prepared: Prepared, folder: Path, watch: Callable[[int, int], None] |
                     task, template, recipe, rates, spec.seeds,
                     asked=spec.measures,
                     keep=(spec.seeds[0], checkpoints) if spec.keeps else None,
-                    progress=_progress(spec, folder, fleets, rates, start, watch),
+                    progress=_progress(spec, folder, fleets, rates, beginning, watch),
                     checkpoints=checkpoints / str(len(fleets)),
                 )
             )  # fmt: skip
@@ -204,9 +204,9 @@ def _train(prepared: Prepared, folder: Path, watch: Callable[[int, int], None] |
         task=task,
         template=template,
         fleets=fleets,
-        start=start,
+        beginning=beginning,
     )
-    write_json(folder / ledger.RESULT, sealed(info))
+    write_json(folder / RESULT, sealed(info))
     return info
 
 
@@ -274,7 +274,7 @@ def _progress(
     folder: Path,
     before: "Sequence[FleetResult]",
     rates: Sequence[float],
-    start: Start,
+    beginning: Beginning,
     watch: Callable[[int, int], None] | None,
 ) -> Callable[[int, int, "Leader | None"], None]:
     """A callback that keeps progress.json up to date, counted in run-steps; an extension adds to the total."""
@@ -288,7 +288,7 @@ def _progress(
             "run_steps": done_before * spec.steps + round(runs * done),
             "run_steps_total": (done_before + runs) * spec.steps,
         }
-        known = {"started_utc": start.started_utc, "asked": start.asked, "seconds": round(start.seconds, 1)}
+        known = {"started_utc": beginning.started_utc, "asked": beginning.asked, "seconds": round(beginning.seconds, 1)}
         known |= {"leader": leader}
         write_json(folder / ledger.PROGRESS, content | counts | known)
         if watch:

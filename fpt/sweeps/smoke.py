@@ -69,7 +69,7 @@ def smoke(
         data.mkdir()  # ListOps is generated into it
         if FIXTURES.is_dir():
             shutil.copytree(FIXTURES, data, dirs_exist_ok=True)
-        failures += whole_models(specs, data)
+        failures += unbuildable(specs, data)
         failed = {spec.hash for spec, _ in failures}
         specs = [spec for spec in specs if spec.hash not in failed]
         for spec in sorted(specs, key=lambda spec: spec.pretrained_by is not None):
@@ -81,7 +81,7 @@ def smoke(
                     )
                 small = reduced_form(spec, reduced)
                 folder = Path(name) / study / small.folder_name
-                run_sweep(small, folder, prepared=prepared(small, data, folder))
+                run_sweep(small, folder, prepared=prepared_small(small, data, folder))
                 reduced[spec.folder_name] = small.folder_name
             except (FptError, *BROKEN) as error:
                 failures.append((spec, error))
@@ -100,7 +100,7 @@ def few_intents() -> Iterator[None]:
         intents.SOURCES.update(whole)
 
 
-def whole_models(specs: Sequence[SweepSpec], data: Path) -> Iterator[tuple[SweepSpec, Exception]]:
+def unbuildable(specs: Sequence[SweepSpec], data: Path) -> Iterator[tuple[SweepSpec, Exception]]:
     """The sweeps whose backbone, named by its folder or commit, cannot be built in its size for the task's length."""
     for spec in specs:
         if spec.backbone in BACKBONES:
@@ -133,7 +133,7 @@ def reduced_form(spec: SweepSpec, reduced: dict[str, str]) -> SweepSpec:
     return resolve(dict(spec) | SMALL | fields, "reduced for --smoke")
 
 
-def prepared(spec: SweepSpec, data: Path, folder: Path) -> Prepared:
+def prepared_small(spec: SweepSpec, data: Path, folder: Path) -> Prepared:
     """The task with short sequences, and a tiny model with random weights in the place of pretrained ones."""
     whole = spec.means.backbone
     task, small = cut(load_task(spec.task, whole, data, spec.variant, **spec.task_options)), tiny(whole)

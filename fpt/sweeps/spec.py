@@ -5,21 +5,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    Field,
-    PrivateAttr,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from fpt import models, tasks
-from fpt.documents import explained
-from fpt.errors import SpecError, check_known
+from fpt.errors import MisfitError, SpecError, unknown
 from fpt.files import known_sha256
 from fpt.models import hub, tokens
 from fpt.models.arms import Targets, Zero
@@ -95,10 +86,6 @@ class SweepSpec(Recipe):
     _differing: dict[str, Any] = PrivateAttr()  # the fields that are not their default, as JSON values
     _hash: str = PrivateAttr()
 
-    def __init__(self, **fields: Any) -> None:
-        """`resolve` makes specs, and says where a bad field stands: pydantic's errors stay what they are here."""
-        BaseModel.__init__(self, **fields)
-
     @model_validator(mode="before")
     @classmethod
     def _resolve_arm(cls, data: Any) -> Any:
@@ -125,22 +112,10 @@ class SweepSpec(Recipe):
         return 0 if len(info.data.get("learning_rates", ())) == 1 else value
 
     @model_validator(mode="after")
-    def _fits_together(self) -> "SweepSpec":
-        if self.pretrained_by is not None and self.init == "random":
-            raise SpecError(f"pretrained_by = {self.pretrained_by!r}: needs init pretrained or statistics")
-        for name in () if models.adapted(self.trainable) else models.ADAPTERS:
-            if (value := getattr(self, name)) != type(self).model_fields[name].default:
-                raise SpecError(f"{name} = {value!r}: arm {self.arm} has no adapters, so that it would change nothing")
-        return self
-
-    @property
-    def arm(self) -> str:
-        """Its name in fpt/models/arms.py, else `<trainable>-<init>` with groups joined by +."""
-        return models.name_of(self.init, self.trainable)
-
-    def meaning(self, means: Resolved) -> "SweepSpec":
-        """The spec, which knows from now on what its names mean: its hash is that of the files as they are now."""
-        self._means = means
+    def _bind(self, info: ValidationInfo) -> Self:
+        """Look up what the names mean, and name the sweep after it: its hash is that of the files as they are now."""
+        context = info.context or {}
+        self._means = means = _meaning(self, context.get("source", ""), context.get("contents"))
         fields = self.model_dump(mode="json", exclude_defaults=True, exclude=READING)
         for name, defaults in self.option_defaults.items():
             options = canonical(fields.pop(name, {}), defaults)
@@ -153,6 +128,11 @@ class SweepSpec(Recipe):
         text = json.dumps({"protocol": PROTOCOL, **fields}, sort_keys=True, separators=(",", ":"))
         self._hash = hashlib.sha256(text.encode()).hexdigest()[:8]
         return self
+
+    @property
+    def arm(self) -> str:
+        """Its name in fpt/models/arms.py, else `<trainable>-<init>` with groups joined by +."""
+        return models.name_of(self.init, self.trainable)
 
     @property
     def means(self) -> Resolved:
@@ -253,17 +233,13 @@ def resolve(
     Raises SpecError naming the field as given, the value, the rule, and `source` (the study file, ...); `hints` are
     added to pydantic's types of errors.
     """
+    context = {"source": source, "hints": hints, "contents": contents}
+    return SweepSpec.model_validate(_options_placed(fields, source), context=context)
+
+
+def _meaning(spec: SweepSpec, source: str, contents: Mapping[str, str] | None) -> Resolved:
+    """What the names in a spec mean; SpecError for names of nothing, MisfitError for what does not go together."""
     where = f" ({source})" if source else ""
-    fields = _options_placed(fields, source)
-    try:
-        spec = SweepSpec(**fields)
-    except ValidationError as error:
-        findings = dict.fromkeys(
-            f"{explained(found)}{hints.get(found['type'], '')}{where}" for found in error.errors(include_url=False)
-        )
-        raise SpecError("\n".join(findings)) from None
-    except SpecError as error:
-        raise SpecError(f"{error}{where}") from None
     if tasks.own_kind(spec.task) and tasks.own_path(spec.task).is_absolute():
         raise SpecError(f"task {spec.task!r}{where}: results record it, so the path must be relative to the workspace")
     if hub.path_of(spec.backbone) and Path(spec.backbone.removeprefix(hub.HUB)).is_absolute():
@@ -271,19 +247,29 @@ def resolve(
             f"backbone {spec.backbone!r}{where}: results record it, so the path must be relative to the workspace, or "
             "start with ~"
         )
-    entry = tasks.check_task(spec.task, spec.variant, spec.task_options, source)
+    entry, backbone = tasks.entry(spec.task, source), models.backbone(spec.backbone, source)
     own_table = tasks.own_table(spec.task, spec.task_options)
-    backbone = models.backbone(spec.backbone, source)
     try:
+        _check_arm(spec)
+        tasks.check_task(spec.task, spec.variant, spec.task_options)
         if own_table == tasks.READS:
             tokens.check_tokenizer(backbone)
         groups = models.check_model(backbone, spec.backbone_options, spec.init, spec.trainable, spec.targets, own_table)
+        spec.check_head(groups)
     except SpecError as error:
-        raise SpecError(f"{error}{where}") from None
-    spec.check_head(groups, source)
+        raise MisfitError(f"{error}{where}") from None
     if contents is None:
         contents = contents_of(spec.task, backbone, own_table)
-    return spec.meaning(Resolved(entry, backbone, own_table, groups, contents))
+    return Resolved(entry, backbone, own_table, groups, contents)
+
+
+def _check_arm(spec: SweepSpec) -> None:
+    """SpecError for kept weights of an arm that would not start from them, and for settings of adapters without any."""
+    if spec.pretrained_by is not None and spec.init == "random":
+        raise SpecError(f"pretrained_by = {spec.pretrained_by!r}: needs init pretrained or statistics")
+    for name in () if models.adapted(spec.trainable) else models.ADAPTERS:
+        if (value := getattr(spec, name)) != SweepSpec.model_fields[name].default:
+            raise SpecError(f"{name} = {value!r}: arm {spec.arm} has no adapters, so that it would change nothing")
 
 
 def contents_of(task: str, backbone: models.Backbone, own_table: tasks.OwnTable) -> dict[str, str]:
@@ -300,10 +286,16 @@ def contents_of(task: str, backbone: models.Backbone, own_table: tasks.OwnTable)
     return found
 
 
+def every_option() -> set[str]:
+    """The options that some task or some backbone has."""
+    tables = tasks.known(), models.BACKBONES
+    return {option for table in tables for entry in table.values() for option in entry.options}
+
+
 def _options_placed(fields: Mapping[str, Any], source: str) -> dict[str, Any]:
     """The fields, with options of the task and of the backbone that are named like fields where they belong.
 
-    Raises SpecError for a name that is neither.
+    Raises SpecError for a name that is neither, MisfitError where it is an option of others.
     """
     found = {name: value for name, value in fields.items() if name in FIELDS}
     if len(found) == len(fields):
@@ -315,7 +307,9 @@ def _options_placed(fields: Mapping[str, Any], source: str) -> dict[str, Any]:
     }
     known = [*FIELDS, *(option for options in homes.values() for option in options)]
     for name in [name for name in fields if name not in FIELDS]:
-        check_known("study field", name, known, source)
+        if name not in known:
+            refusal = unknown("study field", name, known, source)
+            raise MisfitError(str(refusal)) if name in every_option() else refusal
         home = next(home for home, options in homes.items() if name in options)
         if not isinstance(given := found.get(home) or {}, Mapping):
             raise SpecError(f"{home} = {given!r}: must be a mapping{f' ({source})' if source else ''}")

@@ -1,6 +1,5 @@
 """The file study.yaml: its shape, and every name in it checked before anything is made of it."""
 
-import itertools
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,7 +13,7 @@ from fpt.errors import SpecError, check_known
 from fpt.files import STUDY_FILE
 from fpt.papers import claim, paper_of, papers
 from fpt.papers.schema import Paper
-from fpt.sweeps.spec import FIELDS, SweepSpec
+from fpt.sweeps.spec import FIELDS, SweepSpec, every_option
 
 Fields = dict[str, Any]
 TEXTS = {name for name, field in SweepSpec.model_fields.items() if field.annotation is str}
@@ -93,8 +92,7 @@ def _of_paper(paper: Paper) -> dict[str, Fields]:
 
 def _check_fields(places: Mapping[str, Fields]) -> None:
     """SpecError for a field that no sweep, task or backbone has, and for a name that is no text."""
-    options = [entry.options for table in (tasks.known(), models.BACKBONES) for entry in table.values()]
-    known = dict.fromkeys([*FIELDS, "keep_as", *itertools.chain.from_iterable(options)])
+    known = {*FIELDS, "keep_as", *every_option()}
     for place, fields in places.items():
         for name, value in fields.items():
             check_known("study field", name, known, place)

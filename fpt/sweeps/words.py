@@ -34,12 +34,22 @@ def title(spec: SweepSpec) -> str:
     return ", ".join(words(spec).values())
 
 
-def words(spec: SweepSpec, apart_from: Iterable[SweepSpec] | None = None) -> dict[str, str]:
-    """By field: task, arm, and every other that is not its default; or, apart from other sweeps, the arm in short, and
-    every field in which the sweeps on its task differ and that is not its default."""
-    if apart_from is not None:
-        return _in_short([spec, *apart_from])[spec.folder_name]
+def words(spec: SweepSpec) -> dict[str, str]:
+    """By field: task, arm, and every other that is not its default."""
     return {"task": with_options(spec.task, spec.task_options), "arm": spec.arm, **_in_full(spec)}
+
+
+def words_apart(specs: Iterable[SweepSpec]) -> dict[str, dict[str, str]]:
+    """By folder name, what tells each of these sweeps apart, by field: the arm in short, and every other field that is
+    not its default, and in which the sweeps on its task differ."""
+    sweeps = {spec.folder_name: _recorded(spec) for spec in specs}
+    return {
+        folder: {
+            "arm": _label(sweeps[folder]),
+            **{name: _said(name, value, short=True) for name, value in differ.items()},
+        }
+        for folder, differ in _differing(sweeps).items()
+    }
 
 
 def label(spec: SweepSpec) -> str:
@@ -52,7 +62,7 @@ def labels(specs: Iterable[SweepSpec]) -> dict[str, str]:
     tells it apart from them, as FP (layers 2, warm-up 0.1)."""
     specs = list(specs)
     names = {}
-    for folder, said in _in_short(specs).items():
+    for folder, said in words_apart(specs).items():
         arm, *rest = said.values()
         names[folder] = in_brackets(arm, rest)
     alike = Counter((spec.task, names[spec.folder_name]) for spec in specs)
@@ -182,18 +192,6 @@ def _differing(sweeps: Mapping[Key, Fields]) -> dict[Key, dict[str, Any]]:
     for keys in _grouped(sweeps, lambda key: (sweeps[key]["task"], _label(sweeps[key]), repr(found[key]))):
         _add_differing(keys, told, found, without=set())
     return found
-
-
-def _in_short(specs: Iterable[SweepSpec]) -> dict[str, dict[str, str]]:
-    """By folder name, the arm in short, and the fields in words that tell a sweep apart."""
-    sweeps = {spec.folder_name: _recorded(spec) for spec in specs}
-    return {
-        folder: {
-            "arm": _label(sweeps[folder]),
-            **{name: _said(name, value, short=True) for name, value in differ.items()},
-        }
-        for folder, differ in _differing(sweeps).items()
-    }
 
 
 def _grouped(keys: Iterable[Key], of: Callable[[Key], Any]) -> list[list[Key]]:

@@ -4,12 +4,21 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from fpt.documents import explained
-from fpt.errors import SpecError, check_known
+from fpt.errors import SpecError, unknown
 
 Count = Annotated[int, Field(ge=1, lt=2**31, strict=True)]  # strict: True and 8.0 are no counts
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -81,15 +90,6 @@ class Recipe(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def __init__(self, **fields: Any) -> None:
-        """Raises SpecError for a field that there is not, and for a value that is not allowed."""
-        for name in fields:
-            check_known("field", name, type(self).model_fields, "Recipe")
-        try:
-            super().__init__(**fields)
-        except ValidationError as error:
-            raise SpecError("\n".join(f"{explained(found)} (Recipe)" for found in error.errors())) from None
-
     # how what trains is found: step by step; or, of an output layer alone, at once: a probe, which is multinomial
     # logistic regression on standardised features. Its rates are strengths, scikit-learn's C, and it makes one step
     solver: Annotated[Literal["adamw", "logistic"], About("{} regression", part="arm")] = "adamw"
@@ -117,6 +117,25 @@ class Recipe(BaseModel):
     test_examples: Annotated[Count | None, About(part="budget")] = None  # of the test set at the last budget
     # of products with attention and feed-forward matrices
     compute_type: Annotated[Literal["auto", "float32", "bfloat16"], About("{}", part="budget")] = "auto"
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _told(cls, given: Any, make: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        """Raises SpecError for a field that there is not, and for a value that is not allowed. The context of a
+        validation may have `source`, where the fields stand, and `hints`, added to pydantic's types of errors."""
+        context = info.context or {}
+        source, hints = context.get("source", cls.__name__), context.get("hints", {})
+        where = f" ({source})" if source else ""
+        try:
+            return make(given)
+        except SpecError as error:
+            raise SpecError(f"{error}{where}") from None
+        except ValidationError as error:
+            errors = error.errors(include_url=False)
+            if extra := [found["loc"][0] for found in errors if found["type"] == "extra_forbidden"]:
+                raise unknown("field", extra[0], cls.model_fields, source) from None
+            findings = (f"{explained(found)}{hints.get(found['type'], '')}{where}" for found in errors)
+            raise SpecError("\n".join(dict.fromkeys(findings))) from None
 
     @field_validator("*", mode="before")
     @classmethod
@@ -149,30 +168,29 @@ class Recipe(BaseModel):
             return min(1.0, step / warm)
         return LAST_RATE + (1 - LAST_RATE) * (1 + math.cos(math.pi * (step - warm) / (self.steps - warm))) / 2
 
-    def check_head(self, groups: Collection[str], source: str = "") -> None:
+    def check_head(self, groups: Collection[str]) -> None:
         """Refuse (SpecError) a rate for the head where what trains is all of the head, or none of it; a probe of more
         than the output layer, or with settings that it has not; and a start from a probe where nothing else trains."""
-        where = f" ({source})" if source else ""
         if self.solver == "logistic":
-            self._check_solved(groups, where)
+            self._check_solved(groups)
         if self.probe is not None and not ("output" in groups and head_and_more(groups)):
             raise SpecError(
-                f"probe = {self.probe:g}{where}: the output layer starts from it, and something else must train, too; "
+                f"probe = {self.probe:g}: the output layer starts from it, and something else must train, too; "
                 f"here only {', '.join(groups)} would"
             )
         if self.head_rate is not None and not head_and_more(groups):
             raise SpecError(
                 f"head_rate = {self.head_rate:g}: it is the rate of input and output, while learning_rates are those "
-                f"of the rest, so groups of both kinds must train; here only {', '.join(groups)} would{where}"
+                f"of the rest, so groups of both kinds must train; here only {', '.join(groups)} would"
             )
 
-    def _check_solved(self, groups: Collection[str], where: str) -> None:
+    def _check_solved(self, groups: Collection[str]) -> None:
         for name in NOT_OF_A_PROBE:
             if (value := getattr(self, name)) != type(self).model_fields[name].default:
-                raise SpecError(f"{name} = {value!r}{where}: solver logistic takes no steps; leave it out")
+                raise SpecError(f"{name} = {value!r}: solver logistic takes no steps; leave it out")
         if {*groups} != {"output"} or self.steps != 1:
             raise SpecError(
-                f"solver = 'logistic'{where}: the output layer alone is found, in 1 step; here {', '.join(groups)} "
+                f"solver = 'logistic': the output layer alone is found, in 1 step; here {', '.join(groups)} "
                 f"would train, for {self.steps:,} steps"
             )
 

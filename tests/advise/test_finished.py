@@ -17,7 +17,7 @@ from fpt.advise import words
 from fpt.advise.keep import keep_baseline, keep_winner
 from fpt.advise.metrics import accuracy
 from fpt.advise.report import arms_frame, finished
-from fpt.advise.request import PROBE, Request, prepared, request
+from fpt.advise.request import PROBE, Request, request, task_and_model
 from fpt.advise.studies import finished_arms, read_baselines, write_study
 from fpt.advise.studies import test_answers as answers_of
 from fpt.advise.verdict import advice
@@ -111,7 +111,7 @@ def predicted(folder: Path) -> np.ndarray[Any, Any]:
 def check_winner(wanted: Request, arm: str) -> Path:
     """The lines reach the accuracy that is reported of seed 0, answer by answer but for rounding."""
     sweep = finished_arms(wanted.study)[arm]
-    task, template = prepared(sweep.spec)
+    task, template = task_and_model(sweep.spec)
     folder = keep_winner(sweep, template, wanted.study)
     answers = answers_of(sweep)
     reported = answers[answers["seed"] == 0]
@@ -134,7 +134,7 @@ def test_the_lines_in_its_readme_load_the_winner_and_predict_the_same(arm: str, 
 
 @pytest.mark.parametrize("name", ["linear classifier", "boosted trees"])
 def test_and_so_they_do_of_a_baseline(name: str, wanted: Request) -> None:
-    task, _ = prepared(finished_arms(wanted.study)[PROBE].spec)
+    task, _ = task_and_model(finished_arms(wanted.study)[PROBE].spec)
     found = predicted(keep_baseline(name, task, wanted))
     answers = read_baselines(wanted.study).query("seed == 0 and baseline == @name")
     assert (found == answers["predicted"]).all()

@@ -7,7 +7,7 @@ import own_tokenizer
 import pytest
 
 from fpt.advise import work
-from fpt.advise.request import Request, prepared, request
+from fpt.advise.request import Request, request, task_and_model
 from fpt.tasks import BY_MODEL, MEAN
 
 from .conftest import table
@@ -28,14 +28,14 @@ def asked(place: Path, data: str = "texts.csv", backbone: str = MODEL, **options
 
 
 def said(wanted: Request) -> str:
-    task, _ = prepared(wanted.probe([1.0], [0], batch_size=1))
+    task, _ = task_and_model(wanted.probe([1.0], [0], batch_size=1))
     return "; ".join(work.reading(task, wanted.backbone))
 
 
 def test_a_folder_with_a_tokenizer_reads_texts_by_it(place: Path, model: Path) -> None:
     wanted = asked(place, tokens=9)
     assert wanted.options == {"tokenizer": BY_MODEL, "tokens": 9, "pooling": MEAN}
-    task, _ = prepared(wanted.probe([1.0], [0], batch_size=1))
+    task, _ = task_and_model(wanted.probe([1.0], [0], batch_size=1))
     line = "; ".join(work.reading(task, wanted.backbone))
     for words in (f"9 tokens: {task.scaling.removeprefix('none: ')}", "padded", "mean"):
         assert words in line

@@ -13,7 +13,7 @@ import pytest
 
 from fpt import models
 from fpt.advise import studies, work
-from fpt.advise.request import PROBE, prepared, request
+from fpt.advise.request import PROBE, request, task_and_model
 from fpt.advise.studies import finished_arms
 from fpt.advise.verdict import advice
 from fpt.advise.work import Work
@@ -97,9 +97,9 @@ def test_an_arm_that_the_model_cannot_have_is_left_out_unless_it_was_named(
     def without_adapters(spec: SweepSpec, *task: Any) -> Any:
         if models.adapted(spec.trainable):
             raise SpecError("no matrices that adapters are for")
-        return prepared(spec, *task)
+        return task_and_model(spec, *task)
 
-    monkeypatch.setattr(work, "prepared", without_adapters)
+    monkeypatch.setattr(work, "task_and_model", without_adapters)
     table(place / "mine.csv")
     usual = request_of(place, arms=None)
     assert any(line.startswith("left out: LoRA") for line in carried_out(usual))

@@ -15,7 +15,7 @@ from fpt.results import load_runs
 from fpt.results.mapping import write_mapping
 from fpt.sweeps import ledger, load_study
 from fpt.sweeps.publish import publish
-from fpt.sweeps.record import SEAL, sealed
+from fpt.sweeps.record import RESULT, SEAL, sealed
 
 STUDY = small_studies.PLAIN.replace("extend: 0", "extend: 1")
 COMMANDS = ("plan", "status", "report", "publish", "run")
@@ -75,14 +75,14 @@ def is_not_believed(folder, named, *commands):
 @pytest.mark.parametrize("case", RECORDS)
 def test_records(case, folder):
     fields, named = RECORDS[case]
-    change(folder / ledger.RESULT, **fields)
+    change(folder / RESULT, **fields)
     is_not_believed(folder, named)
 
 
 @pytest.mark.parametrize("case", CHOICES)
 def test_choices(case, folder):
     fields, named = CHOICES[case]
-    change(folder / ledger.RESULT, **EARLIER, **fields)
+    change(folder / RESULT, **EARLIER, **fields)
     refusal.refused("publish", "mine", named=(str(folder), *named))
     assert not (folder.parent / "published").exists()
 
@@ -100,7 +100,7 @@ def test_files(case, folder):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_is_published_is_checked_as_well(command, folder):
     ((copy,), _) = publish(load_study(folder.parent))
-    change(copy / ledger.RESULT, choices={})
+    change(copy / RESULT, choices={})
     message = refusal.refused(command, "mine", named=(str(copy), "SHA-256"))
     assert "git checkout" in message
 
@@ -109,7 +109,7 @@ def test_another_record_with_its_own_sha256_is_not_the_published_one(folder):
     study = load_study(folder.parent)
     ((copy,), _) = publish(study)
     write_mapping(folder.parent.parent, [study])
-    path = copy / ledger.RESULT
+    path = copy / RESULT
     write_json(path, sealed(json.loads(path.read_text()) | {"wall_seconds": 1.0}))
     with pytest.warns(UserWarning, match=r"SHA-256.*runs/arms\.csv"):
         assert load_runs(folder.parent, origin="published").empty
@@ -118,7 +118,7 @@ def test_another_record_with_its_own_sha256_is_not_the_published_one(folder):
 def test_nothing_damaged_gets_a_sha256_of_its_own(folder):
     """Of what runs/arms.csv lists nothing but the SHA-256 is checked later, so what is checked is checked before."""
     ((copy,), _) = publish(load_study(folder.parent))
-    change(copy / ledger.RESULT, **EARLIER, choices={})
+    change(copy / RESULT, **EARLIER, choices={})
     refusal.refused("publish", "--mapping", named=(str(copy), "git checkout"))
     assert not Path("runs/arms.csv").exists()
 
@@ -134,7 +134,7 @@ def test_a_table_that_changes_while_it_is_used(folder):
 @pytest.mark.parametrize("content", ["", "[]", '{"grid": "as planned", "steps": 3, "step": 1, "run_steps": 2}'])
 def test_progress_that_no_sweep_wrote_is_none(content, folder):
     """It is not a result, so nothing is refused: the sweep is shown as running."""
-    (folder / ledger.RESULT).unlink()
+    (folder / RESULT).unlink()
     (folder / ledger.PROGRESS).write_text(content)
     (sweep,) = load_study(folder.parent).sweeps
     with ledger.hold(folder / ledger.LOCK, sweep):

@@ -293,7 +293,7 @@ def test_other_starts_and_depths(fields, saved, digits):
 @pytest.mark.parametrize("model_type", [*FIELDS, "gpt_neo"])
 def test_a_tiny_one_stands_in(model_type, saved, tmp_path):
     spec = spec_of(saved(model_type))
-    template = smoke.prepared(spec, tmp_path, tmp_path / "study" / spec.folder_name).template
+    template = smoke.prepared_small(spec, tmp_path, tmp_path / "study" / spec.folder_name).template
     assert (template.width, template.layers, template.backbone.config["model_type"]) == (16, 2, model_type)
     assert template.initialise(0).keys() == template.shapes.keys()
 

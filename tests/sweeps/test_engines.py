@@ -28,6 +28,7 @@ from fpt.errors import LockedError, SpecError
 from fpt.sweeps import SweepSpec, engines, ledger
 from fpt.sweeps.engines import local, ray
 from fpt.sweeps.ledger import sweep_state
+from fpt.sweeps.record import RESULT
 
 pytestmark = pytest.mark.timeout(2 * PATIENCE)
 BOTH = pytest.mark.parametrize("engine", [LOCAL, APART], indirect=True)  # on Ray the harder way of two
@@ -55,7 +56,7 @@ def test_bars_go_on_after_a_result_that_is_damaged(tmp_path: Path) -> None:
     """The engine names it among its failures; the other sweeps are not stopped for it."""
     sweeps = [spec(random_gain=gain) for gain in (1, 2)]
     (tmp_path / sweeps[0].folder_name).mkdir()
-    (tmp_path / sweeps[0].folder_name / ledger.RESULT).write_text("{broken")
+    (tmp_path / sweeps[0].folder_name / RESULT).write_text("{broken")
     bars = SweepBars(sweeps, tmp_path)
     with bars as watch:
         watch(sweeps, [])
@@ -105,7 +106,7 @@ def test_a_worker_without_a_result_one_with_a_damaged_one_and_one_that_is_lost_t
     damaged = settled(0)
     assert "runs.parquet: its SHA-256" in damaged.reason
     assert damaged.evidence == place
-    (place / ledger.RESULT).unlink()
+    (place / RESULT).unlink()
     log = place / engines.LOG
     silent = settled(0)
     assert f"exit code 0 and no result of this sweep: {log} is empty" in silent.reason

@@ -116,15 +116,15 @@ def test_a_folder_of_another_spec_is_refused(workspace: Path) -> None:
 
 
 def test_the_workspace_is_the_nearest_folder_above(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ledger.workspace() == workspace
+    assert files.workspace() == workspace
     monkeypatch.chdir(workspace / "runs" / "mine")
-    assert ledger.workspace() == workspace
-    assert ledger.workspace(workspace) == workspace
+    assert files.workspace() == workspace
+    assert files.workspace(workspace) == workspace
     with pytest.raises(SpecError, match=r"as --root .*study\.yaml.*fpt init"):
-        ledger.workspace(workspace / "runs")
+        files.workspace(workspace / "runs")
     monkeypatch.chdir("/")
     with pytest.raises(SpecError, match=r"at or above the working directory.*--root"):
-        ledger.workspace()
+        files.workspace()
 
 
 def test_results_go_below_the_study_only(

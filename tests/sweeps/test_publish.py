@@ -12,6 +12,7 @@ from fpt.files import sha256, study_folder
 from fpt.results.runs import studies, study_names
 from fpt.sweeps import Study, ledger
 from fpt.sweeps.publish import FILES, REASON, publish
+from fpt.sweeps.record import PUBLISHED, RESULT
 from fpt.sweeps.study import load_study
 
 TEXT = """
@@ -61,10 +62,10 @@ def test_an_archive_that_cannot_be_written_is_told(study: Study, monkeypatch: py
     Path("runs/archive").write_text("a file, not a folder")
     with pytest.raises(FptError, match="archive"):
         publish(Study("mine", study.folder, study.sweeps[1:]))
-    assert (study.folder / ledger.PUBLISHED / study.sweeps[0].folder_name / ledger.RESULT).is_file()
+    assert (study.folder / PUBLISHED / study.sweeps[0].folder_name / RESULT).is_file()
 
 
-@pytest.mark.parametrize("missing", [ledger.RESULT, ledger.NOTEBOOK])
+@pytest.mark.parametrize("missing", [RESULT, ledger.NOTEBOOK])
 def test_an_incomplete_study_is_refused_unless_partial(study: Study, missing: str) -> None:
     name = study.sweeps[1].folder_name
     (study.folder / name / missing).unlink()
@@ -105,7 +106,7 @@ def test_what_the_archive_has_is_as_it_was_published() -> None:
     archived = [path.parent for path in committed.tracked() if path.match(f"runs/archive/*/*/{REASON}")]
     assert len(archived) >= 11
     for folder in archived:
-        tables = json.loads((folder / ledger.RESULT).read_text())["tables"]
+        tables = json.loads((folder / RESULT).read_text())["tables"]
         assert tables == {name: sha256(folder / f"{name}.parquet") for name in tables}
 
 
@@ -121,7 +122,7 @@ def test_what_is_published_stays_where_it_is_no_longer_finished_here(study: Stud
     written, _ = publish(study)
     for finished in (1, 0):
         for sweep in study.sweeps[finished:]:
-            (study.folder / sweep.folder_name / ledger.RESULT).unlink(missing_ok=True)
+            (study.folder / sweep.folder_name / RESULT).unlink(missing_ok=True)
         if finished:
             publish(study, partial=True)
         else:

@@ -22,6 +22,7 @@ from fpt.papers.schema import RULES
 from fpt.sweeps import SweepSpec, ledger, provenance, run_sweep
 from fpt.sweeps import run as execute
 from fpt.sweeps.checks import check_all
+from fpt.sweeps.record import RESULT
 from fpt.sweeps.run import parquet, prepare
 from fpt.sweeps.spec import resolve
 from fpt.training import Recipe, checkpoint, compute
@@ -154,7 +155,7 @@ class TestExtension:
     def test_at_the_ends_that_seeds_choose(self, case: tuple[Any, ...], trained: Trained, tmp_path: Path) -> None:
         peaks, rates, extend, added, best, at_edge = case
         assert self.grid(trained, tmp_path, best_at(*peaks), learning_rates=rates, extend=extend) == [rates, *added]
-        info = read_json(tmp_path / ledger.RESULT) or {}
+        info = read_json(tmp_path / RESULT) or {}
         assert (info["selected_rate"], info["at_edge"]) == (best, at_edge)
 
     def test_one_seed_is_enough(self, trained: Trained, tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ class TestExtension:
         heights = {1e-4: (0.5, 0.2), 1e-3: (0.9, 0.6), 1e-2: (0.1, 0.7), 3e-2: (0.1, 0.2)}
         rates = self.grid(trained, tmp_path, lambda rate, seed: heights[rate][seed], learning_rates=[1e-4, 1e-3, 1e-2])
         assert rates[1:] == [[3e-2]]
-        assert (read_json(tmp_path / ledger.RESULT) or {})["selected_rate"] == 1e-3
+        assert (read_json(tmp_path / RESULT) or {})["selected_rate"] == 1e-3
 
     @pytest.mark.parametrize("seed_that_diverged", [0, 1])
     def test_not_past_a_rate_that_diverged(self, seed_that_diverged: int, trained: Trained, tmp_path: Path) -> None:
@@ -175,7 +176,7 @@ class TestExtension:
         self, trained: Trained, tmp_path: Path
     ) -> None:
         assert self.grid(trained, tmp_path, lambda rate, seed: NAN, measures=["weights"]) == [[1e-3, 1e-2]]
-        info = read_json(tmp_path / ledger.RESULT) or {}
+        info = read_json(tmp_path / RESULT) or {}
         assert info["choices"] == {"0": None, "1": None}
         assert (info["selected_rate"], info["at_edge"], info["eligible"]) == (None, False, [])
         assert not (tmp_path / ledger.KEPT_WEIGHTS).exists()
@@ -215,7 +216,7 @@ def test_progress_of_a_fleet_in_parts_never_falls(tmp_path: Path, monkeypatch: p
     before: Any = [fleet([1e-3, 1e-2], [0, 1], 5, best_at(1e-3))]
     for earlier in ([], before):
         seen.clear()
-        progress = execute._progress(spec(5), tmp_path, earlier, [1e-1], provenance.Start(tmp_path), None)
+        progress = execute._progress(spec(5), tmp_path, earlier, [1e-1], provenance.Beginning(tmp_path), None)
         for step in range(1, 16):
             progress(step, 15)
         shares = [content["run_steps"] / content["run_steps_total"] for content in seen]
@@ -351,7 +352,7 @@ class TestOwnDataThatChange:
             patch.setattr(execute.training, "train_fleet", changing)
             with pytest.raises(DataError, match=r"csv:mine\.csv.*changed"):
                 run_sweep(small, name)
-        assert not (Path(name) / ledger.RESULT).exists()
+        assert not (Path(name) / RESULT).exists()
         anew = resolve(dict(small))
         assert anew.folder_name != name == small.folder_name
         again = run_sweep(anew, anew.folder_name)

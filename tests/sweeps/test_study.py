@@ -306,6 +306,21 @@ class TestTables:
         row = served(whole, "toy-table-1")["UR", "digits"]
         assert (row.stands_for, row.spec.backbone_options) == (("mnist",), {"layers": 0})
 
+    @pytest.mark.parametrize(
+        ("row", "named"),
+        [
+            ("arm: unfrozen-random, dropout: 2", "dropout = 2"),
+            ("arm: unfrozen-random, drop_out: 0", "'drop_out'"),
+            ("init: random, trainable: al", "policy 'al'"),
+        ],
+    )
+    def test_a_mistake_in_a_row_is_told(self, tmp_path, toy, row, named):
+        """It is no row without a sweep."""
+        toy(PAPER.replace("UR: {arm: unfrozen-random}", f"UR: {{{row}}}"))
+        found = self.listed(tmp_path, {"task": "digits", "arm": "frozen-pretrained"})
+        with pytest.raises(SpecError, match=f"{named}.*toy.yaml, toy-table-1/UR"):
+            found.rows  # noqa: B018
+
     def test_what_starts_from_kept_weights_serves_the_row_that_does(self, tmp_path):
         keeper = {"task": "bit-xor", "arm": "unfrozen-random", "keep_as": "mine", "random_init": "fixed"}
         user = {"task": "digits", "arm": "frozen-pretrained", "pretrained_by": "mine"}

@@ -18,6 +18,7 @@ from fpt.files import sha256
 from fpt.sweeps import engines, ledger, run_sweep
 from fpt.sweeps import run as execute
 from fpt.sweeps.checks import check_all
+from fpt.sweeps.record import RESULT
 from fpt.sweeps.spec import SweepSpec, resolve
 from fpt.sweeps.study import load_study
 from fpt.training.fleet import Fleet
@@ -84,7 +85,7 @@ def test_weights_that_a_killed_process_had_moved_are_found(study: Path, monkeypa
     write = execute.write_json
 
     def killed(path: Path, content: dict[str, Any]) -> None:
-        if path.name == ledger.RESULT:
+        if path.name == RESULT:
             raise KeyboardInterrupt
         write(path, content)
 

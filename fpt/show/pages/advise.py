@@ -4,9 +4,9 @@ import json
 
 import pandas as pd
 
+from fpt.files import workspace
 from fpt.results.estimate import PERCENT, POINTS, Estimate
 from fpt.show.html import Page, Table
-from fpt.sweeps.ledger import workspace
 
 
 def from_notebook(tag: str) -> Page:

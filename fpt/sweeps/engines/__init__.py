@@ -25,7 +25,7 @@ OWN_ERROR, LOST = 1, 138  # exit codes of a worker; 138 is papermill's own for a
 RETRIES = 2  # of a lost worker; a sweep that fails by its own error is not tried again
 POLL = 0.2  # seconds
 
-Start = Callable[[SweepSpec, int], "Attempt | None"]  # the engine: a new attempt, None while there is no room for it
+Launch = Callable[[SweepSpec, int], "Attempt | None"]  # the engine: a new attempt, None while there is no room for it
 Engine = Callable[[Sequence[SweepSpec], Path], list["Failure"]]  # the sweeps below the folder of their study
 Watch = Callable[[Sequence[SweepSpec], Sequence[SweepSpec]], None]  # (running, finished since the last call)
 
@@ -61,14 +61,14 @@ class Attempt(ABC):
         self.hang_up()
 
 
-def schedule(start: Start, specs: Sequence[SweepSpec], watch: Watch | None) -> list[Failure]:
+def schedule(launch: Launch, specs: Sequence[SweepSpec], watch: Watch | None) -> list[Failure]:
     """Run the sweeps; those that failed, while the others go on. Whatever ends this function ends its workers."""
     waiting = deque((spec, 1) for spec in specs)
     running: list[Attempt] = []
     failures: list[Failure] = []
     try:
         while waiting or running:
-            while waiting and (attempt := start(*waiting[0])):
+            while waiting and (attempt := launch(*waiting[0])):
                 running.append(attempt)
                 waiting.popleft()
             time.sleep(POLL)

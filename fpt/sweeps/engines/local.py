@@ -15,7 +15,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +34,19 @@ DRIVER_WAIT = 20  # seconds: a driver that hangs never answers
 
 @dataclass(eq=False)
 class Worker(Attempt):
-    """An attempt with its process on this machine, on a slot that is one of `free` afterwards."""
+    """An attempt with its process on this machine, on a slot that is one of `free` once it ended."""
 
     process: "subprocess.Popen[bytes]"
     slot: str
     free: list[str]
+    _code: int | None = field(default=None, init=False)  # once its end was seen, which frees the slot once
 
     def poll(self) -> int | None:
-        if (code := self.process.poll()) is not None:
+        if self._code is None and (code := self.process.poll()) is not None:
+            self._code = code
             self.hang_up()
             self.free.append(self.slot)
-        return code
+        return self._code
 
     def hang_up(self) -> None:
         """Close the pipe, which ends the worker and its kernel."""
@@ -73,10 +75,10 @@ def run_local(
     slots, threads = free_slots(threads)
     beside = min(len(slots), len(specs))
 
-    def begin(spec: SweepSpec, number: int) -> Worker | None:
+    def launch(spec: SweepSpec, number: int) -> Worker | None:
         return start(spec, study, threads, slots, number, beside=beside) if slots else None
 
-    return engines.schedule(begin, specs, watch)
+    return engines.schedule(launch, specs, watch)
 
 
 def free_slots(threads: int | None) -> tuple[list[str], int]:

@@ -27,12 +27,13 @@ from fpt.models import hub
 from fpt.models.arms import ADAPTER_FILES
 from fpt.sweeps import engines, ledger, record
 from fpt.sweeps.engines import Attempt, Failure, Watch, local
+from fpt.sweeps.record import RESULT
 from fpt.sweeps.spec import SweepSpec, resolve
 
 TEMPORARY = "fpt-ray-"  # how the name of a workspace on a node begins, in its folder for temporary files
 # What comes back, in the order of writing: the last one says that all are there.
 TABLES = tuple(f"{name}.parquet" for name in record.TABLES)
-FILES = (engines.LOG, engines.FAILED, *TABLES, ledger.KEPT_WEIGHTS, *ADAPTER_FILES, ledger.NOTEBOOK, ledger.RESULT)
+FILES = (engines.LOG, engines.FAILED, *TABLES, ledger.KEPT_WEIGHTS, *ADAPTER_FILES, ledger.NOTEBOOK, RESULT)
 News = dict[str, Any]
 
 
