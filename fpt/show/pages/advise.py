@@ -22,7 +22,7 @@ def others() -> pd.DataFrame:
 
 
 def others_table(rows: pd.DataFrame, caption: str) -> Table:
-    """The rows of `others` as text: accuracy in percent, and points above the linear classifier."""
+    """The rows of `others` as text: accuracy in percent, and points above what `fpt advise` advised."""
     shown = rows[["data", "backbone", "what"]].rename(columns={"what": "way"})
     shown["answer or setting"] = rows["setting"]
     shown["accuracy, %"] = _cells(rows[["accuracy", "low", "high"]], PERCENT)
