@@ -42,10 +42,10 @@ def asked_as(claim: Claim, record: Mapping[str, Any]) -> str:
     return PLANNED if same else CHANGED
 
 
-def of_contrast(contrast: Rule, asked_by: Sequence[Claim]) -> list[Claim]:
-    """The claims that ask for this contrast, whatever the limit: of those of a finding, some ask the opposite."""
-    wanted = _sides(contrast)
-    return [each for each in asked_by if any(wanted & _sides(rule) for rule in each.rule)]
+def claims_that_ask(single: Rule, among: Sequence[Claim]) -> list[Claim]:
+    """The claims that ask what a single rule asks, whatever the limit: of those of a finding, some ask the opposite."""
+    wanted = _sides(single)
+    return [each for each in among if any(wanted & _sides(rule) for rule in each.rule)]
 
 
 def _sides(rule: Rule) -> set[tuple[Any, ...]]:

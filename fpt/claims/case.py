@@ -127,7 +127,7 @@ class Case:
         """The names of the sweeps that these rows are read from."""
         return tuple(self.arms[row].sweep for row in rows)
 
-    def contrast(
+    def compared(
         self,
         plus: Sequence[str],
         minus: Sequence[str] = (),
@@ -248,7 +248,7 @@ def pairs_not_run(rule: Rule, study: StudyCells) -> list[str]:
 
 
 def backbone_of(backbones: Sequence[str]) -> str:
-    """Of those of a contrast the one that names its pair, the first that is a model: "none" has no backbone."""
+    """Of those of a rule the one that names its pair, the first that is a model: "none" has no backbone."""
     return next((name for name in backbones if name != "none"), backbones[0])
 
 

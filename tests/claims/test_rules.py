@@ -207,7 +207,7 @@ class Ruled:
         tested = [(each.supports, each.contradicts) for each in self.comparisons if each.tested]
         if not tested:
             return NOT_TESTED
-        return words.pair_word(*words.of_contrasts(*zip(*tested, strict=True)))
+        return words.pair_word(*words.of_comparisons(*zip(*tested, strict=True)))
 
 
 def comparisons_in(of_claim, runs):
