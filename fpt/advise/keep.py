@@ -86,7 +86,7 @@ WHOLE = "AutoModel.from_pretrained(folder).eval()"
 ADAPTED = 'PeftModel.from_pretrained(AutoModel.from_pretrained("{base}", dtype=torch.float32), folder).eval()'
 
 
-def keep_winner(cell: "Arm", template: "Template", study: Path) -> Path:
+def keep_winner(arm: "Arm", template: "Template", study: Path) -> Path:
     """Write the first run of an arm to the folder `winner` of its study: adapters as peft's files, the whole model as
     the library's, or of a probe no model, the new layers beside them, and a README.md with the lines that load it.
 
@@ -94,7 +94,7 @@ def keep_winner(cell: "Arm", template: "Template", study: Path) -> Path:
     """
     from safetensors.torch import load_file, save_file
 
-    source, folder = study / cell.spec.folder_name, study / WINNER
+    source, folder = study / arm.spec.folder_name, study / WINNER
     if not (source / KEPT_WEIGHTS).is_file():
         raise WeightsError(f"{source} kept no weights: its sweep needs measures: [weights] in {study}/study.yaml")
     shutil.rmtree(folder, ignore_errors=True)
@@ -111,7 +111,7 @@ def keep_winner(cell: "Arm", template: "Template", study: Path) -> Path:
         for file in tokens.files(template.backbone.folder):
             shutil.copyfile(file, folder / file.name)
     text = LIBRARY_FORWARD if of_library else OTHER_FORWARD
-    write_atomically(folder / README, _readme(cell, template, folder, text).encode())
+    write_atomically(folder / README, _readme(arm, template, folder, text).encode())
     return folder
 
 
@@ -164,8 +164,8 @@ def _only_adapted(template: "Template") -> bool:
     return template.init == "pretrained" and set(template.trainable_groups) <= {"input", "output", ADAPTER}
 
 
-def _readme(cell: "Arm", template: "Template", folder: Path, text: str) -> str:
-    spec, task = cell.spec, template.task
+def _readme(arm: "Arm", template: "Template", folder: Path, text: str) -> str:
+    spec, task = arm.spec, template.task
     adapted = (folder / ADAPTER_FILES[1]).is_file()
     load = ADAPTED if adapted else WHOLE if (folder / WEIGHTS).is_file() else UNCHANGED
     return (HEAD + text).format(
@@ -173,7 +173,7 @@ def _readme(cell: "Arm", template: "Template", folder: Path, text: str) -> str:
         arm=spec.arm,
         task=spec.task,
         seed=spec.seeds[0],
-        rate=cell.rates[0],
+        rate=arm.rates[0],
         layers=LAYERS,
         weights=KEPT_WEIGHTS,
         backbone=spec.backbone,

@@ -272,7 +272,7 @@ class Verdict:
         return found
 
     def _lacking(self, pair: str, spoken: set[str]) -> str:
-        """The single rules that are not there on a pair: planned and not run, or of a rule of which others are there."""
+        """The single rules that lack on a pair: planned and not run, or of a rule of which others are there."""
         missing = {each.of_rule for each in self.not_run if each.pair == pair} - spoken
         for part, rule in enumerate(rules_for(self.question)):
             parts = {name_of(part, single) for single in single_rules(rule)}

@@ -24,7 +24,7 @@ def pair_word(p_for: float, p_against: float) -> str:
 
 
 def of_comparisons(p_for: Sequence[float], p_against: Sequence[float]) -> tuple[float, float]:
-    """Of several contrasts on one pair: all must hold, so the largest p is for it; one is enough against it, by
+    """Of several comparisons on one pair: all must hold, so the largest p is for it; one is enough against it, by
     Bonferroni's correction over them."""
     return max(p_for), bonferroni(p_against)
 

@@ -75,7 +75,7 @@ PAIRS = {  # the longest published training of all four arms on each task and mo
 
 def to_beat(place: Place, arms: Iterable[str]) -> str:
     """In percent: a linear classifier where there is one, else the best guess that reads only a part of the input."""
-    variant = next((cell.variant for cell in place.cells(*arms).values()), "paper")
+    variant = next((arm.variant for arm in place.cells(*arms).values()), "paper")
     known = known_scores(place.task, variant)
     share = known[LINEAR].share if LINEAR in known else floor(place.task, variant)
     return number_text(100 * share, PERCENT)

@@ -93,11 +93,11 @@ def over_steps_figure(places: Mapping[str, OverSteps]) -> plot.Plot:
         f"{name}: {place.end} after equally many steps, {place.end_at_equal_compute} at equal compute"
         for name, place in places.items()
     ]
-    cells = [cell for each in places.values() for cell in each.place.cells(FULL, FROZEN).values()]
+    arms = [arm for each in places.values() for arm in each.place.cells(FULL, FROZEN).values()]
     return figure.describe(
         f"Full training minus frozen layers over the steps, each tuned. At the end: {'; '.join(words)}.",
         pd.concat(rows, ignore_index=True),
-        plot.runs_of(cells),
+        plot.runs_of(arms),
     )
 
 
