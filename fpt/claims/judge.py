@@ -26,11 +26,12 @@ from fpt.papers import claims, findings, papers, rules_of
 from fpt.papers.schema import Claim, Finding, Quantifier, Rule
 from fpt.results.arm import Arm, remembered
 from fpt.results.baselines import best_trivial
-from fpt.results.cells import FEW_SEEDS, PAPER_SCALE, REDUCED, StudyCells, TableCell, every_study
+from fpt.results.cells import FEW_SEEDS, StudyCells, TableCell, every_study
 from fpt.results.estimate import NATS, POINTS, SHARE, TIMES
 from fpt.results.pairs import pairs
 from fpt.results.runs import BEFORE, find_study
 from fpt.results.stats import POINT
+from fpt.sweeps.row_on_task import PAPER_SCALE, REDUCED
 from fpt.training.recipe import Recipe, about
 
 # Of several rules the first of these is that of a claim.
@@ -196,7 +197,7 @@ def rank_of(study: str, pair: str, every_rate: bool) -> int | None:
 
 def _is_plain(cell: TableCell) -> bool:
     """Whether recipe and data are those that its paper, its row and its task name, else the defaults."""
-    paper, task, fields = cell.paper, cell.arm.task, BEFORE | cell.arm.fields
+    paper, task, fields = cell.paper, cell.task, BEFORE | cell.arm.fields
     said = {**paper.defaults, **paper.tasks.get(task, {}), **cell.table.named(cell.row, task, paper)}
     return all(fields[name] == said.get(name, PLAIN[name]) for name in PLAIN)
 

@@ -22,9 +22,9 @@ from fpt.papers import claims, schema
 from fpt.papers.schema import Claim
 from fpt.results import StudyCells
 from fpt.results.baselines import Score
-from fpt.results.cells import PAPER_SCALE
 from fpt.results.estimate import NATS, TIMES
 from fpt.results.losses import tuned_losses
+from fpt.sweeps.row_on_task import PAPER_SCALE
 
 ROOT = Path(__file__).parents[2]
 AT = {1e-4: 80, 1e-3: 80, 1e-2: 80}
