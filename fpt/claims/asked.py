@@ -13,7 +13,7 @@ from typing import Any
 
 from fpt.claims.case import Case
 from fpt.claims.differences import accuracy
-from fpt.claims.rules import alone, in_order, is_likeness, kind_of, with_first
+from fpt.claims.rules import KINDS, alone, in_order, is_likeness, with_first
 from fpt.documents import read_document
 from fpt.papers import paper_of, rule_hash, table
 from fpt.papers.schema import RULES, Claim, Quantifier, Row, Rule
@@ -53,7 +53,7 @@ def _sides(rule: Rule) -> set[tuple[Any, ...]]:
     that are to be above first; of one row, where it is compared with itself."""
     if not rule.table:
         return set()
-    read, kind = table(rule.table), kind_of(rule)
+    read, kind = table(rule.table), KINDS[rule.kind]
     rows = paper_of(read.paper).rows
     is_difference = kind.measured is accuracy and kind.sides in (with_first, in_order)  # each has a limit of its own
     measured = "difference" if is_difference else rule.kind

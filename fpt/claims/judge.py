@@ -32,17 +32,16 @@ from fpt.results.pairs import pairs
 from fpt.results.runs import BEFORE, find_study
 from fpt.results.stats import POINT
 from fpt.sweeps.row_on_task import PAPER_SCALE, REDUCED
-from fpt.training.recipe import Recipe, about
+from fpt.sweeps.spec import SweepSpec, fields_of
+from fpt.training.recipe import Recipe
 
 # Of several rules the first of these is that of a claim.
 STRICTEST: tuple[Quantifier, ...] = ("all", "most", "", "some")
 NO_STUDY = "no study has its rows"
 ITS_OWN_SCALE = "its own scale alone"  # why a claim about the paper's own models has no row
-PLAIN = {  # what a recipe and its data are where nothing is said of them; arms of other batches are compared alike
-    **{name: Recipe.model_fields[name].default for name, field in about(Recipe).items()
-       if field.part != "budget" and name != "batch_size"},
-    "data_fraction": 1.0, "shuffle_tokens": False,
-}  # fmt: skip
+# What a recipe and its data are where nothing is said of them; arms of other batches are compared alike.
+OF_RECIPE = {*Recipe.model_fields} - fields_of("budget") - {"batch_size"}
+PLAIN = {name: SweepSpec.model_fields[name].default for name in OF_RECIPE | fields_of("data")}
 EMPTY: dict[str, Any] = dict.fromkeys(COLUMNS, "") | dict.fromkeys(NUMBERS, math.nan)
 
 Question = Claim | Finding

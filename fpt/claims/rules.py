@@ -12,7 +12,6 @@ from fpt.claims import by_rate, losses, planes, steps
 from fpt.claims.attention import attends
 from fpt.claims.case import Case, Comparison
 from fpt.claims.differences import above_linear, above_printed, accuracy, training_accuracy
-from fpt.errors import check_known
 from fpt.papers.schema import Rule
 from fpt.results.arm import TUNED
 from fpt.results.cells import AT_PAPERS_RATE, TableCell
@@ -122,26 +121,20 @@ KINDS = {
 }
 
 
-def kind_of(rule: Rule) -> Kind:
-    """Raises SpecError for a rule of an unknown kind."""
-    check_known("function of fpt.claims", rule.kind, KINDS)
-    return KINDS[rule.kind]
-
-
 def rates_of(rule: Rule) -> tuple[str, ...]:
     """Where its learning rates are read; none: at every one."""
-    at = kind_of(rule).at
+    at = KINDS[rule.kind].at
     return (rule.at,) if at is None else at
 
 
 def is_likeness(rule: Rule) -> bool:
     """Whether a rule asks that two things are alike: within a margin, or a ratio between two bounds."""
-    return kind_of(rule).likeness or (rule.kind == "rate_ratio" and math.isfinite(rule.to))
+    return KINDS[rule.kind].likeness or (rule.kind == "rate_ratio" and math.isfinite(rule.to))
 
 
 def single_rules(rule: Rule) -> list[Rule]:
     """A rule as rules of two sides each, so that each may be read in the study that speaks for it."""
-    kind = kind_of(rule)
+    kind = KINDS[rule.kind]
     if kind.sides is None or kind.together:
         return [rule]
     parts = [{*plus, *minus} for plus, minus in kind.sides(rule.rows)]
@@ -152,7 +145,7 @@ def comparisons_of(case: Case) -> list[Comparison]:
     """What the rule tests there; one comparison that says why, where it cannot."""
     if (problem := case.problem(rates_of(case.rule))) is not None:
         return [problem]
-    kind = kind_of(case.rule)
+    kind = KINDS[case.rule.kind]
     found = kind.decide(case) if kind.decide else _measured(case, kind)
     return found or [case.untested("not measured in this study")]
 
