@@ -20,6 +20,7 @@ from fpt.show.pages.advise import from_notebook
 from fpt.show.reference import slips_table, task_card
 from fpt.show.tables import recipe_table, record_table
 from fpt.sweeps import SweepSpec, load_study
+from fpt.sweeps.record import sealed
 from fpt.sweeps.study_file import read_study
 
 
@@ -89,7 +90,7 @@ def test_a_commit_says_whether_the_code_had_changes(tmp_path: Path) -> None:
     study = synthetic.finish(synthetic.workspace(tmp_path))
     for number, path in enumerate(sorted(study.glob("*/result.json"))):
         git = [None, {"commit": "1234567890", "dirty": True}, {"commit": "0" * 40, "dirty": False}][number % 3]
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"git": git}))
+        path.write_text(json.dumps(sealed(json.loads(path.read_text()) | {"git": git})))
     assert set(record_table(study).frame["commit"]) == {"", "12345678 + changes", "00000000"}
 
 
