@@ -22,7 +22,7 @@ def rates_table(
     over all seeds; in brackets the one after an eighth of the steps, where it differs.
 
     An arm that is not published leaves its rate empty. `more`: further rows, with rates by the letters of arms."""
-    rows = [*(_row(name, place.cells(*arms)) for name, place in places.items()), *more]
+    rows = [*(_row(name, place.arms(*arms)) for name, place in places.items()), *more]
     heads = {letters: models.arm(letters).label for letters in arms}
     return Table(pd.DataFrame(rows).rename(columns=heads).fillna(NONE), caption)
 
