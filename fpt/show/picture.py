@@ -102,7 +102,7 @@ def _labels(arm: Arm) -> str:
     return f"{labels} labels a class" if (labels := labels_of(arm)) else "all labels"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Beside(Arm):
     """A probe beside another arm. It has neither learning rates nor steps: at each rate and budget of the other arm it
     is what it is at the strength that was chosen for it."""
@@ -145,7 +145,7 @@ class Beside(Arm):
 
 def beside(probe: Arm, other: Arm) -> Beside:
     """The probe as it stands beside the other arm."""
-    named = {field.name: getattr(probe, field.name) for field in fields(Arm) if field.compare}
+    named = {field.name: getattr(probe, field.name) for field in fields(Arm) if field.name != "memory"}
     return Beside(**named, probe=probe, other=other)
 
 
