@@ -102,7 +102,7 @@ def _labels(arm: Arm) -> str:
     return f"{labels} labels a class" if (labels := labels_of(arm)) else "all labels"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Beside(Arm):
     """A probe beside another arm. It has neither learning rates nor steps: at each rate and budget of the other arm it
     is what it is at the strength that was chosen for it."""
