@@ -335,7 +335,7 @@ def draws_of(count):
 
 def two_arms(place, contrast):
     """Their planes, the true difference, and the variance that a shared test set adds to it."""
-    cells = [place.cell(letters) for letters in contrast.split(" - ")]
+    cells = [place.arm(letters) for letters in contrast.split(" - ")]
     found = planes(cells)
     truth = found[1].mean(0).max() - found[3].mean(0).max()
     return found, truth, sum(cell.test_noise(TUNED, None) for cell in cells)
@@ -433,7 +433,7 @@ assert by_agreement[False] < by_agreement[True]
 for place, contrast in product(SPEAKING.values(), contrasts):  # the arrays here are what the code for real studies has
     arms, _, noise = two_arms(place, contrast)
     _, larger, _ = leads([plane[None] for plane in arms])
-    test = paired_difference(*([(place.cell(arm), TUNED, None)] for arm in contrast.split(" - ")))
+    test = paired_difference(*([(place.arm(arm), TUNED, None)] for arm in contrast.split(" - ")))
     ours = [test.value, test.sd, test.test_variance]
     np.testing.assert_allclose([larger.mean(), larger.std(ddof=1), noise], ours, rtol=1e-9)
 by_t, by_larger = (published[f"{how}: held (%)"].str.split(" ").str[0].astype(float) for how in ("t", "larger"))

@@ -76,7 +76,7 @@ def planned(table, row, made, task="digits", scale="reduced"):
     """The row as a study file plans it."""
     fields = {"task": task, "arm": ARMS[list(table.rows).index(row) % 4], "steps": STEPS, "threshold": 0.9,
                               "learning_rates": list(made.grid), "seeds": list(range(made.seeds))}  # fmt: skip
-    return Planned(table.id, row, task, (task,), resolve(fields | dict(made.fields)), scale)
+    return Planned(table, row, (task,), scale, resolve(fields | dict(made.fields)))
 
 
 def cell(table, row, made, task="digits", scale="reduced", study="made"):
@@ -90,7 +90,7 @@ def cell(table, row, made, task="digits", scale="reduced", study="made"):
     result = {"grid": sorted(rates), "selected_rate": max(rates) if made.edge else made.best, "at_edge": made.edge}
     measured = {"runs": runs, "curves": curves, "attention": maps, "windows": windows}
     arm = swept(spec, result | dict(made.result), study, table.kind, **measured)
-    return TableCell(table, row, arm, (task,), scale)
+    return TableCell(table, row, (task,), scale, arm)
 
 
 def swept(spec, result, study="made", kind="accuracy", **rows):

@@ -13,7 +13,6 @@ from fpt.advise import metrics
 from fpt.advise.request import PROBE, Request
 from fpt.advise.studies import PLAN, chosen, finished_arms, read_baselines, test_answers
 from fpt.bench.step import sweep_cost
-from fpt.errors import DataError
 from fpt.files import plain, read_json
 from fpt.results.arm import COLLAPSE, Arm
 from fpt.results.baselines import MAJORITY
@@ -116,10 +115,8 @@ class Advice(Recommendation):
 
 
 def advice(wanted: Request) -> Advice:
-    """What the studies of a request say. Raises DataError where the probe has no results yet."""
+    """What the studies of a request say, of which the probe is finished."""
     arms = finished_arms(wanted.study)
-    if PROBE not in arms:
-        raise DataError(f"{wanted.study} has no results of the probe: run fpt advise again")
     trained = sorted((arm for arm in arms if arm != PROBE), key=lambda arm: sweep_cost(arms[arm].spec).flop)
     answers = {str(name): rows for name, rows in read_baselines(wanted.study).groupby("baseline", sort=False)}
     answers |= {arm: test_answers(arms[arm]) for arm in [PROBE, *trained]}

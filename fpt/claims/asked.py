@@ -13,7 +13,7 @@ from typing import Any
 
 from fpt.claims.case import Case
 from fpt.claims.differences import accuracy
-from fpt.claims.rules import alone, in_order, is_likeness, kind_of, with_first
+from fpt.claims.rules import KINDS, alone, in_order, is_likeness, with_first
 from fpt.documents import read_document
 from fpt.papers import paper_of, rule_hash, table
 from fpt.papers.schema import RULES, Claim, Quantifier, Row, Rule
@@ -42,10 +42,10 @@ def asked_as(claim: Claim, record: Mapping[str, Any]) -> str:
     return PLANNED if same else CHANGED
 
 
-def of_contrast(contrast: Rule, asked_by: Sequence[Claim]) -> list[Claim]:
-    """The claims that ask for this contrast, whatever the limit: of those of a finding, some ask the opposite."""
-    wanted = _sides(contrast)
-    return [each for each in asked_by if any(wanted & _sides(rule) for rule in each.rule)]
+def claims_that_ask(single: Rule, among: Sequence[Claim]) -> list[Claim]:
+    """The claims that ask what a single rule asks, whatever the limit: of those of a finding, some ask the opposite."""
+    wanted = _sides(single)
+    return [each for each in among if any(wanted & _sides(rule) for rule in each.rule)]
 
 
 def _sides(rule: Rule) -> set[tuple[Any, ...]]:
@@ -53,7 +53,7 @@ def _sides(rule: Rule) -> set[tuple[Any, ...]]:
     that are to be above first; of one row, where it is compared with itself."""
     if not rule.table:
         return set()
-    read, kind = table(rule.table), kind_of(rule)
+    read, kind = table(rule.table), KINDS[rule.kind]
     rows = paper_of(read.paper).rows
     is_difference = kind.measured is accuracy and kind.sides in (with_first, in_order)  # each has a limit of its own
     measured = "difference" if is_difference else rule.kind

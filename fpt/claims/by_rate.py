@@ -28,7 +28,7 @@ def lost_at_papers_rate(case: Case, plus: Sequence[str], minus: Sequence[str] = 
     if same_rate(case.arms[row].choices(), case.rows[row].papers_rate).all():
         return [case.untested(f"the paper's rate is the tuned one of {case.label(row)} for every seed")]
     words = f"{case.label(row)}, tuned - at the paper's rate"
-    return [case.contrast([row], [row], at=(TUNED, AT_PAPERS_RATE), label=words)]
+    return [case.compared([row], [row], at=(TUNED, AT_PAPERS_RATE), label=words)]
 
 
 def unstable(case: Case) -> list[Comparison]:
@@ -60,7 +60,7 @@ def drop(case: Case, plus: Sequence[str], minus: Sequence[str] = ()) -> list[Com
     if over <= limit:
         return [case.untested(f"{case.label(row)} is {over / POINT:.0f} points over chance at {rate_text(paper)}")]
     label = f"{case.label(row)} at {rate_text(paper)} - at {rate_text(min(after))}"
-    return [case.contrast([row], [row], at=(paper, min(after)), label=label)]
+    return [case.compared([row], [row], at=(paper, min(after)), label=label)]
 
 
 def lower_rate(case: Case) -> list[Comparison]:
@@ -198,7 +198,7 @@ def inverts_somewhere(case: Case) -> list[Comparison]:
 
 def _at_one_rate(case: Case, first: str, second: str, rate: float) -> Comparison:
     label = f"{case.label(first)} - {case.label(second)} at {rate_text(rate)}"
-    return case.contrast([first], [second], at=(rate, rate), label=label)
+    return case.compared([first], [second], at=(rate, rate), label=label)
 
 
 def _some_learned(case: Case, rate: float) -> bool:
@@ -214,7 +214,7 @@ def fixed_and_tuned(case: Case, plus: Sequence[str], minus: Sequence[str]) -> li
     """The first row minus the second at the paper's rate, and the second minus the first where each has its own."""
     sides = ((plus, minus, AT_PAPERS_RATE, "paper's rate"), (minus, plus, TUNED, "tuned"))
     return [
-        case.contrast(above, under, at=(at, at), label=f"{case.label(above[0])} - {case.label(under[0])}, {words}")
+        case.compared(above, under, at=(at, at), label=f"{case.label(above[0])} - {case.label(under[0])}, {words}")
         for above, under, at, words in sides
     ]
 

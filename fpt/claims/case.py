@@ -1,10 +1,9 @@
 """A case of a rule, one task of one study: the values of its rows, and how they are compared."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -15,19 +14,18 @@ from fpt.papers import table
 from fpt.papers.schema import Rule
 from fpt.results.arm import TUNED, Arm
 from fpt.results.baselines import Score
-from fpt.results.cells import AT_PAPERS_RATE, PAPER_SCALE, StudyCells, TableCell
+from fpt.results.cells import AT_PAPERS_RATE, StudyCells, TableCell
 from fpt.results.difference import Point, paired_difference, total
 from fpt.results.estimate import Estimate
 from fpt.results.pairs import pairs
 from fpt.results.runs import rate_text
 from fpt.results.stats import MINIMUM_PAIRS, POINT
-from fpt.sweeps.rows import Planned
+from fpt.sweeps.row_on_task import PAPER_SCALE, RowOnTask
 
 NOT_TESTED = "not tested"
 ACCURACY, GAP = "test accuracy", "training minus test accuracy"  # quantities; others have one kind of rule alone
 NOTHING, NO_ESTIMATE = Score(0.0), Estimate()
 UNKNOWN = (math.nan, math.nan)
-Served = TypeVar("Served", bound=TableCell | Planned)
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ class Case:
 
     @property
     def task(self) -> str:
-        return self.any_cell.arm.task
+        return self.any_cell.task
 
     @property
     def margin(self) -> float:
@@ -127,7 +125,7 @@ class Case:
         """The names of the sweeps that these rows are read from."""
         return tuple(self.arms[row].sweep for row in rows)
 
-    def contrast(
+    def compared(
         self,
         plus: Sequence[str],
         minus: Sequence[str] = (),
@@ -231,8 +229,8 @@ def cases_of(rule: Rule, study: StudyCells) -> list[Case]:
     """A rule on every task on which the study has results of each of its rows."""
     found = []
     for task, cells in study.by_task(table(rule.table)).items():
-        if rows := _read(rule, task, cells, lambda cell: cell.arm.sweep):
-            found.append(Case(rule, rows))
+        if rows := _rows_read(rule, task, cells):
+            found.append(Case(rule, {row: cells[row] for row in rows}))
     return found
 
 
@@ -240,19 +238,18 @@ def pairs_not_run(rule: Rule, study: StudyCells) -> list[str]:
     """The pairs on which the study file has a sweep for each row of a rule, and some of them were not run."""
     found = []
     for task, planned in study.not_run(table(rule.table)).items():
-        rows = _read(rule, task, planned, lambda each: each.spec.folder_name)
-        specs = [each.spec for each in rows.values()]
+        specs = [planned[row].spec for row in _rows_read(rule, task, planned)]
         if any(spec.folder_name not in study.results for spec in specs):
             found.append(pairs().name(backbone_of([spec.backbone for spec in specs]), task))
     return found
 
 
 def backbone_of(backbones: Sequence[str]) -> str:
-    """Of those of a contrast the one that names its pair, the first that is a model: "none" has no backbone."""
+    """Of those of a rule the one that names its pair, the first that is a model: "none" has no backbone."""
     return next((name for name in backbones if name != "none"), backbones[0])
 
 
-def _read(rule: Rule, task: str, served: Mapping[str, Served], sweep: Callable[[Served], str]) -> dict[str, Served]:
+def _rows_read(rule: Rule, task: str, served: Mapping[str, RowOnTask]) -> list[str]:
     """The rows that a rule reads on a task of a study; none where it does not read that task, or lacks one of them.
 
     No sweep is compared with itself: two rows of a paper may be one model in a study that sets its layers. What stands
@@ -262,10 +259,10 @@ def _read(rule: Rule, task: str, served: Mapping[str, Served], sweep: Callable[[
     until = table(rule.table).until
     needed = {*rule.rows, *([until] if rule.kind == "faster" and until != "threshold" else [])}
     rows = {row: served[row] for row in (*rule.rows, until) if row in served and row in needed}
-    if len({sweep(each) for each in rows.values()}) < len(needed):
-        return {}
+    if len({each.sweep for each in rows.values()}) < len(needed):
+        return []
     stands_for = {*rows[rule.rows[0]].stands_for}
     if rule.tasks and task not in rule.tasks and not stands_for <= {*rule.tasks}:
-        return {}
+        return []
     own_scale = all(each.scale == PAPER_SCALE for each in rows.values())
-    return {} if rule.of_own_scale and not own_scale else rows
+    return [] if rule.of_own_scale and not own_scale else list(rows)

@@ -17,7 +17,7 @@ def accuracy(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list[Comp
     if len(plus) > 1:
         both = (plus[0], minus[0]), (minus[1], plus[1])
         label = " - ".join(f"({case.label(above)} - {case.label(under)})" for above, under in both)
-    return [case.contrast(plus, minus, label=label)]
+    return [case.compared(plus, minus, label=label)]
 
 
 def above_linear(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list[Comparison]:
@@ -25,7 +25,7 @@ def above_linear(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list[
     score = known_scores(case.task, case.any_cell.arm.variant).get(LINEAR)
     if score is None:
         return [case.untested(f"no {LINEAR} was fitted")]
-    return [case.contrast(plus, minus, less=score, score=f"{LINEAR} ({100 * score.share:.1f})")]
+    return [case.compared(plus, minus, less=score, score=f"{LINEAR} ({100 * score.share:.1f})")]
 
 
 def above_printed(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list[Comparison]:
@@ -34,7 +34,7 @@ def above_printed(case: Case, plus: Sequence[str], minus: Sequence[str]) -> list
     printed = [each.value for each in case.rows[row].printed.values()]
     numbers = [value[0] - value[1] if isinstance(value, tuple) else value for value in printed]
     return [
-        case.contrast(plus, minus, less=Score(number / 100), score=f"{number:g} as printed")
+        case.compared(plus, minus, less=Score(number / 100), score=f"{number:g} as printed")
         for number in numbers
         if isinstance(number, int | float)
     ]

@@ -1,15 +1,15 @@
 """Verdicts as data: every contrast of every claim and finding, computed once from the runs, and the words they give.
 
-`judged` reads each contrast of a question, a claim or a finding, in every study that has it: that is `Evidence`. A
-`Verdict` weighs what there is on a question: the first study of a pair's list that has a contrast speaks
-(fpt/results/pairs.yaml), and the others are robustness; what speaks on a pair is joined, and then the pairs. Its rows
-are those of the files of fpt.claims.verdicts.
+`judged` reads each single rule of a question, a claim or a finding, in every study that has its rows: that is
+`Evidence`, and on this question an `Answer`. A `Verdict` weighs the answers: the first study of a pair's list that has
+one speaks (fpt/results/pairs.yaml), and the others are robustness; what speaks on a pair is joined, and then the pairs.
+Its rows are those of the files of fpt.claims.verdicts.
 """
 
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,30 +18,30 @@ import pandas as pd
 
 from fpt.claims import words
 from fpt.claims.arithmetic import is_computed, without_runs
-from fpt.claims.asked import EXPLORATORY, HOW_PLANNED, of_contrast, planned_word
+from fpt.claims.asked import HOW_PLANNED, claims_that_ask, planned_word
 from fpt.claims.case import Case, Comparison, backbone_of, cases_of, pairs_not_run
-from fpt.claims.rules import EVERY_RATE, comparisons_of, contrasts_of, is_likeness, rates_of
+from fpt.claims.rules import EVERY_RATE, comparisons_of, is_likeness, rates_of, single_rules
 from fpt.claims.verdicts import COLUMNS, DECADES, FLOORED, NUMBERS, ROBUSTNESS, SPEAKS
 from fpt.papers import claims, findings, papers, rules_of
 from fpt.papers.schema import Claim, Finding, Quantifier, Rule
 from fpt.results.arm import Arm, remembered
 from fpt.results.baselines import best_trivial
-from fpt.results.cells import FEW_SEEDS, PAPER_SCALE, REDUCED, StudyCells, TableCell, every_study
+from fpt.results.cells import FEW_SEEDS, StudyCells, TableCell, every_study
 from fpt.results.estimate import NATS, POINTS, SHARE, TIMES
 from fpt.results.pairs import pairs
 from fpt.results.runs import BEFORE, find_study
 from fpt.results.stats import POINT
-from fpt.training.recipe import Recipe, about
+from fpt.sweeps.row_on_task import PAPER_SCALE, REDUCED
+from fpt.sweeps.spec import SweepSpec, fields_of
+from fpt.training.recipe import Recipe
 
 # Of several rules the first of these is that of a claim.
 STRICTEST: tuple[Quantifier, ...] = ("all", "most", "", "some")
 NO_STUDY = "no study has its rows"
 ITS_OWN_SCALE = "its own scale alone"  # why a claim about the paper's own models has no row
-PLAIN = {  # what a recipe and its data are where nothing is said of them; arms of other batches are compared alike
-    **{name: Recipe.model_fields[name].default for name, field in about(Recipe).items()
-       if field.part != "budget" and name != "batch_size"},
-    "data_fraction": 1.0, "shuffle_tokens": False,
-}  # fmt: skip
+# What a recipe and its data are where nothing is said of them; arms of other batches are compared alike.
+OF_RECIPE = {*Recipe.model_fields} - fields_of("budget") - {"batch_size"}
+PLAIN = {name: SweepSpec.model_fields[name].default for name in OF_RECIPE | fields_of("data")}
 EMPTY: dict[str, Any] = dict.fromkeys(COLUMNS, "") | dict.fromkeys(NUMBERS, math.nan)
 
 Question = Claim | Finding
@@ -70,10 +70,10 @@ def judged(studies: Sequence[StudyCells], questions: Sequence[Question], alone: 
     `alone`: a reader's own study, where every contrast that was run speaks, whatever its pair and its seeds.
     """
 
-    @cache  # claims and findings share contrasts
-    def read(contrast: Rule) -> tuple[list[Evidence], list[tuple[str, str]]]:
-        found = [each for study in studies for each in evidence_of(contrast, study, alone)]
-        return found, [(study.name, pair) for study in studies for pair in pairs_not_run(contrast, study)]
+    @cache  # claims and findings share rules
+    def read(rule: Rule) -> tuple[list[Evidence], list[tuple[str, str]]]:
+        found = [each for study in studies for each in evidence_of(rule, study, alone)]
+        return found, [(study.name, pair) for study in studies for pair in pairs_not_run(rule, study)]
 
     rows = []
     for question in questions:
@@ -81,14 +81,14 @@ def judged(studies: Sequence[StudyCells], questions: Sequence[Question], alone: 
             word, note = known
             rows.append(EMPTY | named(question) | {"word": word, "note": note})
             continue
-        evidence, not_run = list[Evidence](), list[NotRun]()
+        answers, not_run = list[Answer](), list[NotRun]()
         for part, rule in enumerate(rules_for(question)):
-            for contrast in contrasts_of(rule):
-                made_for, name = of_contrast(contrast, asked_by(question)), name_of(part, contrast)
-                found, lacking = read(contrast.model_copy(update=dict.fromkeys(("of", "part", "words"), "")))
-                evidence += [replace(e, contrast=name, planned=planned_word(made_for, e.case, e.seeds)) for e in found]
+            for single in single_rules(rule):
+                name, asking = name_of(part, single), claims_that_ask(single, asked_by(question))
+                found, lacking = read(single.model_copy(update=dict.fromkeys(("of", "part", "words"), "")))
+                answers += [Answer(name, each, planned_word(asking, each.case, each.seeds)) for each in found]
                 not_run += [NotRun(name, pair, study) for study, pair in lacking]
-        rows += Verdict(question, evidence, not_run).rows()
+        rows += Verdict(question, answers, not_run).rows()
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -111,22 +111,21 @@ def asked_by(question: Question) -> list[Claim]:
     return [claims()[name] for name in dict.fromkeys([*filter(None, [question.by]), *question.claims])]
 
 
-def name_of(part: int, contrast: Rule) -> str:
-    """The name of a contrast in its question: of which rule it is, and its rows."""
-    return f"{part}: {' and '.join(contrast.rows)}"
+def name_of(part: int, single: Rule) -> str:
+    """The name of a single rule in its question: of which of the question's rules it is, and its rows."""
+    return f"{part}: {' and '.join(single.rows)}"
 
 
-# --- one contrast in one study
+# --- a single rule in one study
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What a study says of a contrast on one task.
+    """What a study says of a single rule on one task, whichever question asks for it.
 
     `seeds`: those that all of its arms have, as many pairs as there are. `rank`: the place of the study among those
     that speak for the pair; None: it is not among them. `is_sound`: its recipe is plain, and its seeds are enough.
-    `at_floor`: no arm of the study is above the floor on this task. The question gives it a name, `contrast`, and says
-    whether its runs were `planned` for it.
+    `at_floor`: no arm of the study is above the floor on this task.
     """
 
     study: str
@@ -137,8 +136,6 @@ class Evidence:
     rank: int | None
     is_sound: bool
     at_floor: bool
-    contrast: str = ""
-    planned: str = EXPLORATORY
 
     @property
     def tested(self) -> list[Comparison]:
@@ -158,24 +155,33 @@ class Evidence:
         return PAPER_SCALE if is_papers else REDUCED
 
 
-class NotRun(NamedTuple):
-    """A contrast of a question that a study plans on a pair, and has not run yet."""
+class Answer(NamedTuple):
+    """Evidence on a question: by the name of the question's single rule (`name_of`), and whether the runs were
+    `planned` for the question."""
 
-    contrast: str
+    of_rule: str
+    evidence: Evidence
+    planned: str
+
+
+class NotRun(NamedTuple):
+    """A single rule of a question that a study plans on a pair, and has not run yet."""
+
+    of_rule: str
     pair: str
     study: str
 
 
-def evidence_of(contrast: Rule, study: StudyCells, alone: bool = False) -> list[Evidence]:
-    """What a study says of a contrast, whichever question asks for it, on each of its tasks."""
+def evidence_of(single: Rule, study: StudyCells, alone: bool = False) -> list[Evidence]:
+    """What a study says of a single rule on each of its tasks."""
     found = []
-    for case in cases_of(contrast, study):
+    for case in cases_of(single, study):
         arms = list(case.arms.values())
         backbone = backbone_of([arm.fields["backbone"] for arm in arms])
         pair = next(arm.pair for arm in arms if arm.fields["backbone"] == backbone)
         seeds = len(set.intersection(*({*arm.runs["seed"]} for arm in arms)))
         is_sound = alone or (seeds >= FEW_SEEDS and all(map(_is_plain, case.rows.values())))
-        rank = 0 if alone else rank_of(study.name, pair, rates_of(contrast) == EVERY_RATE)
+        rank = 0 if alone else rank_of(study.name, pair, rates_of(single) == EVERY_RATE)
         low = at_floor(study, case.task, case.any_cell.arm.variant)
         found.append(Evidence(study.name, case, comparisons_of(case), pair, seeds, rank, is_sound, low))
     return found
@@ -190,7 +196,7 @@ def rank_of(study: str, pair: str, every_rate: bool) -> int | None:
 
 def _is_plain(cell: TableCell) -> bool:
     """Whether recipe and data are those that its paper, its row and its task name, else the defaults."""
-    paper, task, fields = cell.paper, cell.arm.task, BEFORE | cell.arm.fields
+    paper, task, fields = cell.paper, cell.task, BEFORE | cell.arm.fields
     said = {**paper.defaults, **paper.tasks.get(task, {}), **cell.table.named(cell.row, task, paper)}
     return all(fields[name] == said.get(name, PLAIN[name]) for name in PLAIN)
 
@@ -211,11 +217,12 @@ def _low(arm: Arm, noise: float) -> float:
     return arm.estimate(noise=noise).low
 
 
-# --- all of the evidence on a question
+# --- all of the answers to a question
 
 
 class PairWord(NamedTuple):
-    """What a question comes to on a pair, and which of its contrasts are `lacking` there, so that nothing is for it."""
+    """What a question comes to on a pair, and which of its single rules are `lacking` there, so that nothing is for
+    it."""
 
     p_for: float
     p_against: float
@@ -228,82 +235,85 @@ class PairWord(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The evidence on a question, weighed; and what of it was not run."""
+    """The answers to a question, weighed; and what of it was not run."""
 
     question: Question
-    evidence: Sequence[Evidence]
+    answers: Sequence[Answer]
     not_run: Sequence[NotRun]
 
     @cached_property
-    def speakers(self) -> dict[tuple[str, str], Evidence]:
-        """By contrast and pair what speaks there: of the studies that may, the first of the pair's list."""
-        found: dict[tuple[str, str], Evidence] = {}
-        for each in sorted((each for each in self.evidence if each.may_speak), key=lambda each: each.rank or 0):
-            found.setdefault((each.contrast, each.pair), each)
+    def speakers(self) -> dict[tuple[str, str], Answer]:
+        """By rule and pair what speaks there: of the studies that may, the first of the pair's list."""
+        found: dict[tuple[str, str], Answer] = {}
+        may_speak = (each for each in self.answers if each.evidence.may_speak)
+        for each in sorted(may_speak, key=lambda each: each.evidence.rank or 0):
+            found.setdefault((each.of_rule, each.evidence.pair), each)
         return found
 
-    def role(self, each: Evidence) -> str:
-        """On its pair a contrast says nothing where no arm of the study that would speak is above the floor."""
-        if self.speakers.get((each.contrast, each.pair)) is not each:
+    def role(self, each: Answer) -> str:
+        """On its pair a rule says nothing where no arm of the study that would speak is above the floor."""
+        if self.speakers.get((each.of_rule, each.evidence.pair)) is not each:
             return ROBUSTNESS
-        return FLOORED if each.at_floor else SPEAKS
+        return FLOORED if each.evidence.at_floor else SPEAKS
 
     @cached_property
-    def deciding(self) -> list[Evidence]:
+    def deciding(self) -> list[Answer]:
         """Of what speaks, that of the paper's own scale decides, if there is any."""
-        speaks = [each for each in self.evidence if self.role(each) == SPEAKS]
-        return [each for each in speaks if each.scale == PAPER_SCALE] or speaks
+        speaks = [each for each in self.answers if self.role(each) == SPEAKS]
+        return [each for each in speaks if each.evidence.scale == PAPER_SCALE] or speaks
 
     @cached_property
     def by_pair(self) -> dict[str, PairWord]:
         found = {}
-        for pair in sorted({each.pair for each in self.deciding}):
-            here = [each for each in self.deciding if each.pair == pair]
-            lacking, (p_for, p_against) = self._lacking(pair, {each.contrast for each in here}), joined(here)
+        for pair in sorted({each.evidence.pair for each in self.deciding}):
+            here = [each for each in self.deciding if each.evidence.pair == pair]
+            lacking, (p_for, p_against) = self._lacking(pair, {each.of_rule for each in here}), joined(here)
             found[pair] = PairWord(1.0 if lacking else p_for, p_against, lacking)
         return found
 
     def _lacking(self, pair: str, spoken: set[str]) -> str:
-        """The contrasts that are not there on a pair: planned and not run, or of a rule of which others are there."""
-        missing = {each.contrast for each in self.not_run if each.pair == pair} - spoken
+        """The single rules that lack on a pair: planned and not run, or of a rule of which others are there."""
+        missing = {each.of_rule for each in self.not_run if each.pair == pair} - spoken
         for part, rule in enumerate(rules_for(self.question)):
-            parts = {name_of(part, contrast) for contrast in contrasts_of(rule)}
+            parts = {name_of(part, single) for single in single_rules(rule)}
             missing |= parts - spoken if parts & spoken else set()
         return "; ".join(sorted(missing))
 
-    def other_steps(self, ours: Evidence) -> str:
+    def other_steps(self, ours: Answer) -> str:
         """Beside what speaks, the other words that sound studies of the pair have after other steps."""
-        place = ours.contrast, ours.pair
-        by_steps: dict[tuple[str, int], list[Evidence]] = {}
-        for each in self.evidence:
-            if each.is_sound and each.tested and (each.contrast, each.pair) == place:
-                by_steps.setdefault((each.study, each.steps), []).append(each)
+        by_steps: dict[tuple[str, int], list[Answer]] = {}
+        for each in self.answers:
+            read, is_alike = each.evidence, (each.of_rule, each.evidence.pair) == (ours.of_rule, ours.evidence.pair)
+            if is_alike and read.is_sound and read.tested:
+                by_steps.setdefault((read.study, read.steps), []).append(each)
         said = {steps: words.pair_word(*joined(by_steps[steps])) for steps in sorted(by_steps)}
-        own = said[ours.study, ours.steps]
-        others = {each: word for each, word in said.items() if each[1] != ours.steps and word != own}
+        own = said[ours.evidence.study, ours.evidence.steps]
+        others = {each: word for each, word in said.items() if each[1] != ours.evidence.steps and word != own}
         return ", ".join(f"{word} after {steps:,} in {study}" for (study, steps), word in others.items())
 
     def rows(self) -> list[dict[str, Any]]:
         """The summary, and a row a comparison: pairs by name; what speaks before robustness, the longest first."""
         same = {"quantifier": quantifier(rules_for(self.question)), **named(self.question)}
-        order = sorted(
-            self.evidence, key=lambda each: (each.pair, self.role(each) == ROBUSTNESS, -each.steps, each.study)
-        )
         contrasts = [
-            EMPTY | columns_of(each, comparison) | self._weight(each) | same
-            for each in order
-            for comparison in each.tested
+            EMPTY | columns_of(each.evidence, comparison) | self._weight(each) | same
+            for each in sorted(self.answers, key=self._place)
+            for comparison in each.evidence.tested
         ]
         return [EMPTY | same | self.summary, *contrasts]
 
-    def _weight(self, each: Evidence) -> dict[str, str]:
-        """The columns of what evidence counts for."""
-        role, decides = self.role(each), each in self.deciding
+    def _place(self, each: Answer) -> tuple[Any, ...]:
+        read = each.evidence
+        return read.pair, self.role(each) == ROBUSTNESS, -read.steps, read.study
+
+    def _weight(self, each: Answer) -> dict[str, str]:
+        """The columns of what an answer counts for."""
+        role, decides, pair = self.role(each), each in self.deciding, each.evidence.pair
         return {
+            "planned": each.planned,
             "role": role,
             "other_steps": self.other_steps(each) if role == SPEAKS else "",
-            "pair_word": self.by_pair[each.pair].word if decides else "",
-            "lacking": self.by_pair[each.pair].lacking if decides else "",
+            "pair_word": self.by_pair[pair].word if decides else "",
+            "lacking": self.by_pair[pair].lacking if decides else "",
         }
 
     @property
@@ -311,7 +321,7 @@ class Verdict:
         """The word over the pairs, with the counts."""
         rules, pair_words = rules_for(self.question), self.by_pair.values()
         found: dict[str, Any] = {"contrast": "; ".join(dict.fromkeys(rule.part for rule in rules if rule.part))}
-        floor = {each.pair for each in self.evidence if self.role(each) == FLOORED} - {*self.by_pair}
+        floor = {each.evidence.pair for each in self.answers if self.role(each) == FLOORED} - {*self.by_pair}
         if not pair_words and not floor:
             return found | {"word": words.NOT_RUN, "note": self._why_not_run()}
         word = words.AT_FLOOR
@@ -321,7 +331,12 @@ class Verdict:
             )
             word = words.claim_word(p_for, p_against)
             weakest = min((each.planned for each in self.deciding), key=HOW_PLANNED.index)
-            found |= {"p_for": p_for, "p_against": p_against, "scale": self.deciding[0].scale, "planned": weakest}
+            found |= {
+                "p_for": p_for,
+                "p_against": p_against,
+                "scale": self.deciding[0].evidence.scale,
+                "planned": weakest,
+            }
         listed = {each.pair for each in self.not_run} & {*pairs().pairs}
         counts = _counts([each.word for each in pair_words], len(floor), len(listed - {*self.by_pair} - floor))
         return found | {"word": word, "note": counts}
@@ -332,14 +347,15 @@ class Verdict:
             return ITS_OWN_SCALE
         if self.not_run:
             return f"not run: {', '.join(sorted({each.study for each in self.not_run}))}"
-        silent = [f"{each.study}: {why.note}" for each in self.evidence for why in each.comparisons if not why.tested]
+        read = [each.evidence for each in self.answers]
+        silent = [f"{each.study}: {why.note}" for each in read for why in each.comparisons if not why.tested]
         return "; ".join(dict.fromkeys(silent)) or NO_STUDY
 
 
-def joined(evidence: Iterable[Evidence]) -> tuple[float, float]:
+def joined(answers: Iterable[Answer]) -> tuple[float, float]:
     """p for and p against of all comparisons together."""
-    tested = [comparison for each in evidence for comparison in each.tested]
-    return words.of_contrasts([each.supports for each in tested], [each.contradicts for each in tested])
+    tested = [comparison for each in answers for comparison in each.evidence.tested]
+    return words.of_comparisons([each.supports for each in tested], [each.contradicts for each in tested])
 
 
 def quantifier(rules: Sequence[Rule]) -> Quantifier:
@@ -379,7 +395,6 @@ def columns_of(evidence: Evidence, comparison: Comparison) -> dict[str, Any]:
         "task": case.task,
         "steps": evidence.steps,
         "scale": evidence.scale,
-        "planned": evidence.planned,
         "of": comparison.of,
         "first": sides[0],
         "second": sides[1],

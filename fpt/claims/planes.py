@@ -134,7 +134,7 @@ def crossing(case: Case) -> list[Comparison]:
     shown = found.clearest if leads else max(found.tests)
     which = "the clearest lead" if leads else "the last budget"
     label = f"{case.label(first)} - {case.label(second)}, tuned, after {shown:,} steps ({which})"
-    at_budget = case.contrast([first], [second], at=(TUNED, TUNED), budget=shown, label=label)
+    at_budget = case.compared([first], [second], at=(TUNED, TUNED), budget=shown, label=label)
     signs = ", ".join(f"{sign} after {budget:,}" for budget, sign in found.signs.items())
     note = f"{found.answer}; {signs} steps"
     return [replace(at_budget, supports=supports, contradicts=contradicts, note=note)]
@@ -179,5 +179,5 @@ def _ahead_somewhere(case: Case, first: str, second: str, tests: Tests) -> Compa
     rate, budget = min(tests, key=lambda place: (tests[place].n < MINIMUM_PAIRS, tests[place].above(0)))
     note = f"the clearest of {len(tests)} pairs of rate and budget; significant at {significant} of them"
     label = f"{case.label(first)} - {case.label(second)} at {rate_text(rate)} after {budget:,} steps"
-    found = case.contrast([first], [second], at=(rate, rate), budget=budget, label=label)
+    found = case.compared([first], [second], at=(rate, rate), budget=budget, label=label)
     return replace(found, supports=supports, contradicts=contradicts, note=note)

@@ -1,4 +1,4 @@
-"""Which kinds of rules there are: a contrast with limits is a row of `KINDS`, and what is more has a function there.
+"""Which kinds of rules there are: a difference with limits is a row of `KINDS`, and what is more has a function there.
 
 A row says what is measured, on which rows of a table, and between which limits it has to lie.
 """
@@ -12,7 +12,6 @@ from fpt.claims import by_rate, losses, planes, steps
 from fpt.claims.attention import attends
 from fpt.claims.case import Case, Comparison
 from fpt.claims.differences import above_linear, above_printed, accuracy, training_accuracy
-from fpt.errors import check_known
 from fpt.papers.schema import Rule
 from fpt.results.arm import TUNED
 from fpt.results.cells import AT_PAPERS_RATE, TableCell
@@ -22,7 +21,7 @@ from fpt.results.stats import POINT
 EVERY_RATE: tuple[str, ...] = ()  # read on the whole grid
 AT_BOTH = (TUNED, AT_PAPERS_RATE)
 Rows = Sequence[str]
-Sides = list[tuple[Rows, Rows]]  # of each contrast: the rows that are added, and those that are taken off
+Sides = list[tuple[Rows, Rows]]  # of each single rule: the rows that are added, and those that are taken off
 
 
 # --- which rows are compared
@@ -70,8 +69,8 @@ def two_by_two(rows: Rows) -> Sides:
 class Kind:
     """What decides the rules of a kind.
 
-    What is `measured` between the `sides` of each of its contrasts lies between `low` and `high`: numbers, or names of
-    limits (`limit`). Or `decide` does so, a function, and `sides` say which of the rows one contrast needs.
+    What is `measured` between its `sides` lies between `low` and `high`: numbers, or names of limits (`limit`). Or
+    `decide` does so, a function, and `sides` say which of the rows a single rule needs.
     """
 
     measured: Callable[[Case, Rows, Rows], list[Comparison]] = accuracy
@@ -80,7 +79,7 @@ class Kind:
     high: str = "inf"
     likeness: bool = False
     ties: bool = False  # whether a tie in the paper is a tie in the rule
-    together: bool = False  # whether one study has to have all of its contrasts
+    together: bool = False  # whether one study has to have all of its rows
     at: tuple[str, ...] | None = None  # where rates are read; None: where the rule says
     decide: Callable[[Case], list[Comparison]] | None = None
 
@@ -122,26 +121,20 @@ KINDS = {
 }
 
 
-def kind_of(rule: Rule) -> Kind:
-    """Raises SpecError for a rule of an unknown kind."""
-    check_known("function of fpt.claims", rule.kind, KINDS)
-    return KINDS[rule.kind]
-
-
 def rates_of(rule: Rule) -> tuple[str, ...]:
     """Where its learning rates are read; none: at every one."""
-    at = kind_of(rule).at
+    at = KINDS[rule.kind].at
     return (rule.at,) if at is None else at
 
 
 def is_likeness(rule: Rule) -> bool:
     """Whether a rule asks that two things are alike: within a margin, or a ratio between two bounds."""
-    return kind_of(rule).likeness or (rule.kind == "rate_ratio" and math.isfinite(rule.to))
+    return KINDS[rule.kind].likeness or (rule.kind == "rate_ratio" and math.isfinite(rule.to))
 
 
-def contrasts_of(rule: Rule) -> list[Rule]:
-    """A rule as rules of one contrast each, so that each may be read in the study that speaks for it."""
-    kind = kind_of(rule)
+def single_rules(rule: Rule) -> list[Rule]:
+    """A rule as rules of two sides each, so that each may be read in the study that speaks for it."""
+    kind = KINDS[rule.kind]
     if kind.sides is None or kind.together:
         return [rule]
     parts = [{*plus, *minus} for plus, minus in kind.sides(rule.rows)]
@@ -152,12 +145,12 @@ def comparisons_of(case: Case) -> list[Comparison]:
     """What the rule tests there; one comparison that says why, where it cannot."""
     if (problem := case.problem(rates_of(case.rule))) is not None:
         return [problem]
-    kind = kind_of(case.rule)
-    found = kind.decide(case) if kind.decide else _contrasts(case, kind)
+    kind = KINDS[case.rule.kind]
+    found = kind.decide(case) if kind.decide else _measured(case, kind)
     return found or [case.untested("not measured in this study")]
 
 
-def _contrasts(case: Case, kind: Kind) -> list[Comparison]:
+def _measured(case: Case, kind: Kind) -> list[Comparison]:
     """What is measured of every pair of rows, between the limits."""
     found = []
     for plus, minus in kind.sides(case.rule.rows) if kind.sides else []:

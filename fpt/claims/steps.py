@@ -169,7 +169,7 @@ def never_reaches(case: Case) -> list[Comparison]:
     first, second = case.rule.rows
     found = reach(case.arms[first], case.arms[second], case.any_cell.rate(case.rule.at))
     supports, contradicts = (min(1.0, 2 * p[-1]) for p in (found.short, found.there))
-    difference, note = case.contrast([first], [second]), _in_words(case, {first: found})
+    difference, note = case.compared([first], [second]), _in_words(case, {first: found})
     limits = (-math.inf, 0.0)
     return [replace(difference, supports=supports, contradicts=contradicts, note=note, limits=limits)]
 

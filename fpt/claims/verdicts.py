@@ -51,11 +51,11 @@ SPEAKS, ROBUSTNESS, FLOORED = "speaks", "robustness", "floor"
 
 def write(table: pd.DataFrame, folder: Path, digest: str) -> None:
     """Both files, as CSV with twelve digits, whole numbers whole; the digest is in the last column of the first row."""
-    _write(contrasts_of(table), folder / CONTRASTS, digest)
+    _write(contrast_rows(table), folder / CONTRASTS, digest)
     _write(table[list(OF_CLAIMS)], folder / CLAIMS, digest)
 
 
-def contrasts_of(table: pd.DataFrame) -> pd.DataFrame:
+def contrast_rows(table: pd.DataFrame) -> pd.DataFrame:
     """Each contrast once, by its id, with the strongest label that one of its claims gives it."""
     shown = table[table["id"] != ""].sort_values("planned", key=lambda each: each.map(HOW_PLANNED.index), kind="stable")
     once = (

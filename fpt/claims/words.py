@@ -23,8 +23,8 @@ def pair_word(p_for: float, p_against: float) -> str:
     return AGAINST if p_against < SIGNIFICANCE else OPEN
 
 
-def of_contrasts(p_for: Sequence[float], p_against: Sequence[float]) -> tuple[float, float]:
-    """Of several contrasts on one pair: all must hold, so the largest p is for it; one is enough against it, by
+def of_comparisons(p_for: Sequence[float], p_against: Sequence[float]) -> tuple[float, float]:
+    """Of several comparisons on one pair: all must hold, so the largest p is for it; one is enough against it, by
     Bonferroni's correction over them."""
     return max(p_for), bonferroni(p_against)
 

@@ -13,7 +13,20 @@ from typing import Any
 from fpt.documents import line_of, read_model
 from fpt.errors import SpecError, check_known, unknown
 from fpt.files import state_of, workspace_around
-from fpt.papers.schema import ANY_BOUND, BASELINES, BOUNDS, GAP, Claim, Fields, Finding, Number, Paper, PaperTable, Rule
+from fpt.papers.schema import (
+    ANY_BOUND,
+    BASELINES,
+    BOUNDS,
+    FUNCTIONS,
+    GAP,
+    Claim,
+    Fields,
+    Finding,
+    Number,
+    Paper,
+    PaperTable,
+    Rule,
+)
 
 FOLDERS = [Path(__file__).parent]  # every .yaml file in them is a paper
 OWN = "papers"  # of a workspace
@@ -53,6 +66,8 @@ def _contradictions(paper: Paper) -> Iterator[tuple[list[Any], str]]:
 
 def _rule_contradictions(paper: Paper, rule: Rule, numbers: Any = None) -> Iterator[str]:
     yield from (str(unknown("task", task, paper.tasks)) for task in rule.tasks if task not in paper.tasks)
+    if rule.has_function and rule.kind not in FUNCTIONS:
+        yield str(unknown("function of a rule", rule.kind, FUNCTIONS))
     if rule.kind == "baseline" and rule.level not in BASELINES:
         yield str(unknown("level of baseline", rule.level, BASELINES))
     read = BOUNDS.get(rule.kind, ANY_BOUND)

@@ -41,7 +41,7 @@ RULES = 2  # raised when a rule comes to mean something else: what was asked bef
 
 Fields = dict[str, Any]  # fields of a sweep, and options of its task and backbone
 
-# The kinds of rules that many claims share, each in words. What serves one or two claims is a function of its own.
+# The kinds of rules that many claims share, each in words. What serves one or two claims is one of FUNCTIONS.
 KINDS: Mapping[str, str] = {
     "beats": "{first} is above {others}{more}",
     "matches": "{first} is not below {others} by more than {margin}",
@@ -53,6 +53,12 @@ KINDS: Mapping[str, str] = {
     "rate_ratio": "the best learning rate of {first}, by validation loss, is {least} to {most} times that of {others}",
     "baseline": "the computed score is the printed number: {level}",
 }
+FUNCTIONS = (  # that decide one claim or two, each by a row of its name in KINDS of fpt/claims/rules.py
+    "above_linear", "attends", "crossing", "drop", "falls_with_steps", "fixed_and_tuned", "inverts",
+    "inverts_somewhere", "jump", "larger_difference", "linear", "loses_at_papers_rate", "lower", "lower_rate",
+    "never_reaches", "orders_differ", "plane", "ratio_slope", "reaches", "same_loss", "small_gap", "underfits",
+    "unstable",
+)  # fmt: skip
 ANY_BOUND = ("by", "to", "level")  # what a function of its own may read
 # By what a rule of each kind is bounded; it is refused another bound, which nothing would read.
 BOUNDS: Mapping[str, tuple[str, ...]] = {
@@ -80,7 +86,7 @@ class _Strict(BaseModel):
 class Rule(_Strict):
     """How cells decide a claim: a kind, the rows that it names, and the table and tasks on which they are read."""
 
-    kind: str  # one of KINDS, or the name of a function of fpt.claims that decides this claim
+    kind: str  # one of KINDS, or of FUNCTIONS
     words: str = ""  # the rule in a sentence, where a function of its own decides it
     rows: tuple[str, ...] = ()
     table: str = ""

@@ -258,10 +258,6 @@ class Arm:
         values = self.values(at, budget)
         return pd.DataFrame({seed: values.drop(seed) for seed in values.index}, index=values.index).T
 
-    def tuned(self, of: str = "", budget: int | None = None) -> "pd.Series[float]":
-        """By seed, at the rate that the other seeds choose: its `values`, or a column of the runs."""
-        return picked(self.plane(budget, of), self.choices(budget))
-
     @remembered
     def at(self, at: str | float = TUNED, table: TableName = "runs") -> pd.DataFrame:
         """The rows of a table of the runs to which `values` belong; of the runs themselves, by seed."""

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from fpt.errors import SpecError, check_known
 from fpt.results.arm import TUNED, Arm
 from fpt.results.contrasts import Level, find_arm
 from fpt.results.stats import mean_of
@@ -68,12 +67,9 @@ def attended(study: str, arm: str, *, task: str, score: str = "mass", trained: b
     """Where the first layer of an arm looks, in percent of its attention, with a 95% interval over seeds.
 
     `score`: one of `scores`: "mass", "chance" or "lead". `trained`: after training, else before it. Raises SpecError
-    for a study, task, arm or score that is not there, and for an arm whose attention was not measured.
+    for a study, task or arm that is not there.
     """
     read = find_arm(study, arm, task=task)
     maps = maps_of(read, trained=trained)
-    if maps.empty:
-        raise SpecError(f"{study}, {task}, {arm}: its attention was not measured")
-    found = scores(maps)
-    check_known("score of attention", score, found)
-    return Level.of(mean_of(found[score]).in_percent, rate=read.best_rate())
+    assert not maps.empty, f"{study}, {task}, {arm}: its attention was not measured"
+    return Level.of(mean_of(scores(maps)[score]).in_percent, rate=read.best_rate())

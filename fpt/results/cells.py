@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fpt.results.arm import ROWS, Arm, served
 from fpt.results.runs import Origin, arms_in, find_study, left_out, study_names
+from fpt.sweeps.row_on_task import PAPER_SCALE, REDUCED, RowOnTask
 
 if TYPE_CHECKING:
     from fpt.papers.schema import Paper, PaperTable, Printed
@@ -16,22 +17,22 @@ if TYPE_CHECKING:
     from fpt.sweeps.study import Study
 
 AT_PAPERS_RATE = "paper"  # the rate that the paper prints for the row, for all seeds
-PAPER_SCALE, REDUCED = "paper", "reduced"
 FEW_SEEDS = 8  # with fewer a number is exploratory
 
 
 @dataclass(frozen=True)
-class TableCell:
-    """A row of a paper's table on one task, with the finished arm that serves it.
+class TableCell(RowOnTask):
+    """A row on a task with the finished arm that serves it."""
 
-    The task is the arm's; `stands_for` are the paper's tasks in whose place it stands (itself, if it is the paper's).
-    """
-
-    table: "PaperTable"
-    row: str
     arm: Arm
-    stands_for: tuple[str, ...] = ()
-    scale: str = REDUCED
+
+    @property
+    def task(self) -> str:
+        return self.arm.task
+
+    @property
+    def sweep(self) -> str:
+        return self.arm.sweep
 
     @property
     def paper(self) -> "Paper":
@@ -53,7 +54,7 @@ class TableCell:
     @property
     def papers_rate(self) -> float:
         """The rate that the paper prints for this model and task; nan where it prints none."""
-        rate = self.paper.rate((*self.stands_for, self.arm.task)[0], self.arm.fields["backbone"])
+        rate = self.paper.rate((*self.stands_for, self.task)[0], self.arm.fields["backbone"])
         return math.nan if rate is None else rate
 
     def rate(self, at: str | float) -> str | float:
@@ -97,23 +98,28 @@ class StudyCells:
         """By runs/rows.csv, where they are published; else by the study file."""
         if any(arm.origin == "published" for arm in self.results.values()):
             lines = [
-                (line["sweep"], line["row"], tuple(line["stands_for"].split(";")), line["scale"])
+                (
+                    line["sweep"],
+                    line["row"],
+                    tuple(line["stands_for"].split(";")),
+                    PAPER_SCALE if line["scale"] == PAPER_SCALE else REDUCED,
+                )
                 for line in served(self.folder.parent / ROWS, self.name, table.id)
                 if line["row"] in table.rows
             ]
         else:
             planned = self.study.planned(table) if self.results else []
-            lines = [(each.spec.folder_name, each.row, each.stands_for, each.scale) for each in planned]
+            lines = [(each.sweep, each.row, each.stands_for, each.scale) for each in planned]
         for sweep, row, stands_for, scale in lines:
             if arm := self.results.get(sweep):
                 of = replace(arm, of="gap") if table.kind == "gap" else arm
-                yield TableCell(table, row, of, stands_for, scale)
+                yield TableCell(table, row, stands_for, scale, of)
 
     def by_task(self, table: "PaperTable") -> dict[str, dict[str, TableCell]]:
         """Task -> row -> cell, for the tasks on which an arm serves at least one row."""
         found: dict[str, dict[str, TableCell]] = {}
         for cell in self.cells(table):
-            found.setdefault(cell.arm.task, {})[cell.row] = cell
+            found.setdefault(cell.task, {})[cell.row] = cell
         return found
 
     def not_run(self, table: "PaperTable") -> "dict[str, dict[str, Planned]]":
@@ -127,7 +133,7 @@ class StudyCells:
             self._not_run[table.id] = {
                 task: rows
                 for task, rows in found.items()
-                if any(each.spec.folder_name not in self.results for each in rows.values())
+                if any(each.sweep not in self.results for each in rows.values())
             }
         return self._not_run[table.id]
 

@@ -84,7 +84,7 @@ def contrast(
     named = (first, second, *(minus or ()))
     arms = {name: find_arm(study, name, task=task, root=root, of=of, origin=origin) for name in named}
     found = _contrast(arms, first, second, at, budget, minus)
-    if at != TUNED or any(cell.best_rate(budget) is None for cell in arms.values()):
+    if at != TUNED or any(arm.best_rate(budget) is None for arm in arms.values()):
         return found
     return replace(found, common=_contrast(arms, first, second, COMMON, budget, minus))
 
@@ -125,12 +125,12 @@ def pooled(
 
     The test set is the same for all seeds, so its noise is that of one study.
     """
-    arms = [[find_arm(study, name) for study in studies] for name in (first, second)]
-    one, two = (pd.concat([cell.values(rate_of(cell, at, budget), budget) for cell in arm]) for arm in arms)
-    noise = sum(cell.test_noise(rate_of(cell, at, budget), budget) for arm in arms for cell in arm)
+    sides = [[find_arm(study, name) for study in studies] for name in (first, second)]
+    one, two = (pd.concat([arm.values(rate_of(arm, at, budget), budget) for arm in side]) for side in sides)
+    noise = sum(arm.test_noise(rate_of(arm, at, budget), budget) for side in sides for arm in side)
     without = None
     if at == TUNED:  # a seed takes part in the choices of its own study alone: without it the others keep their values
-        apart = pd.concat([a.without(at, budget) - b.without(at, budget) for a, b in zip(*arms, strict=True)])
+        apart = pd.concat([a.without(at, budget) - b.without(at, budget) for a, b in zip(*sides, strict=True)])
         without = apart.fillna(one - two).mask(np.eye(len(apart), dtype=bool))
     test = paired(one, two, noise=noise / len(studies), without=without)
     return Contrast.of(test.in_points, first=100 * float(one.mean()), second=100 * float(two.mean()))
@@ -149,9 +149,9 @@ def level(
 ) -> Level:
     """The test accuracy of one arm in the results of a study, or its gap; arguments and errors as those of
     `contrast`."""
-    cell = find_arm(study, arm, task=task, root=root, of=of, origin=origin)
-    rate = rate_of(cell, at, budget)
-    return Level.of(cell.estimate(rate, budget).in_percent, rate=cell.best_rate(budget))
+    found = find_arm(study, arm, task=task, root=root, of=of, origin=origin)
+    rate = rate_of(found, at, budget)
+    return Level.of(found.estimate(rate, budget).in_percent, rate=found.best_rate(budget))
 
 
 def baseline(task: str, name: str) -> float:

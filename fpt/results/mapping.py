@@ -46,8 +46,8 @@ def rows_of(study: Study) -> Iterator[dict[str, Any]]:
     for row in study.rows:
         yield {
             "study": study.folder.name,
-            "sweep": row.spec.folder_name,
-            "table": row.table,
+            "sweep": row.sweep,
+            "table": row.table.id,
             "row": row.row,
             "stands_for": ";".join(row.stands_for),
             "scale": row.scale,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
-from fpt.errors import FptError, SpecError, check_known
+from fpt.errors import FptError, check_known
 from fpt.files import STUDY_FILE, study_folder, workspace
 from fpt.results.arm import Arm, at_own, published_arms
 from fpt.results.arm import Origin as Origin
@@ -114,10 +114,10 @@ def arms_in(study: "str | Path | Study", origin: Origin | None = None) -> dict[s
     published, faults = ({}, {}) if origin == "own" else published_arms(folder_of(study))
     for error in faults.values():
         warnings.warn(f"a published sweep is left out: {error}", stacklevel=2)
-    return published if published or faults or origin == "published" else own_arms(study_of(study))
+    return published if published or faults or origin == "published" else unpublished_arms(study_of(study))
 
 
-def own_arms(study: "Study") -> dict[str, Arm]:
+def unpublished_arms(study: "Study") -> dict[str, Arm]:
     """The reader's own finished sweeps of a study as arms. Raises DataError where one is damaged."""
     from fpt.results.mapping import lines_of
     from fpt.sweeps.ledger import read_result
@@ -156,10 +156,8 @@ def load_runs(
     name of a study, or one that was read already, may stand in the place of its folder.
 
     A published sweep whose record or tables were changed is left out, and a warning names it. Raises SpecError for an
-    unknown study, origin or table, and, of own results, for a bad study file; DataError for a table that cannot be
-    read.
+    unknown study or origin, and, of own results, for a bad study file; DataError for a table that cannot be read.
     """
-    check_known("table", table, ["runs", "curves"], "load_runs")
     arms = arms_in(study, origin).values()
     frames = [tidy(arm, table).assign(study=arm.study, name=arm.name) for arm in arms]
     empty = pd.DataFrame(columns=[*TABLES[table], *ADDED], dtype=object)
@@ -191,9 +189,7 @@ def folder_of(study: "str | Path | Study", root: Path | None = None) -> Path:
     """The folder of a study, of its name in the workspace (or in `root`), or of one that was read already. Raises
     SpecError."""
     if not isinstance(study, str | Path):
-        if isinstance(folder := getattr(study, "folder", None), Path):
-            return folder
-        raise SpecError(f"study = {study!r}: must be its name, a path such as runs/mine, or what load_study gives")
+        return study.folder
     named = isinstance(study, str) and Path(study).name == study and (root or not Path(study).exists())
     return find_study(str(study), root) if named else Path(study)
 

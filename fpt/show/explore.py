@@ -40,7 +40,7 @@ def setups(studies: Iterable[StudyCells], every: bool = False) -> dict[Setup, di
     """
     found: dict[Setup, dict[str, Arm]] = {}
     for study in studies:
-        several = {words: cells for words, cells in _grouped(study, every).items() if len(cells) > 1}
+        several = {words: arms for words, arms in _grouped(study, every).items() if len(arms) > 1}
         found |= {(task, f"{model} ({study.name})"): several[words] for words, (task, model) in _named(several).items()}
     return found
 
@@ -92,9 +92,9 @@ def explorer(found: Setups, first: str = "") -> Page:
     if not found:
         return Page([paragraph("Nothing was run yet.")])
 
-    def place(cells: Mapping[str, Arm]) -> tuple[bool, int]:
-        runs = sum(len(cell.rates) * cell.seeds for cell in cells.values())
-        return next(iter(cells.values())).study != first, -runs
+    def place(arms: Mapping[str, Arm]) -> tuple[bool, int]:
+        runs = sum(len(arm.rates) * arm.seeds for arm in arms.values())
+        return next(iter(arms.values())).study != first, -runs
 
     ordered = dict(sorted(found.items(), key=lambda each: place(each[1])))
     without = f"<noscript>{paragraph(WITHOUT)}</noscript>"
@@ -104,22 +104,21 @@ def explorer(found: Setups, first: str = "") -> Page:
 def picture(found: Setups, still: CaptionedFigure, looks: Looks) -> Page:
     """A small explorer for each setup, beside each other: a chart and its sliders. Where scripts are off, and on paper,
     a figure that stands still is in their place. A pair of arms is in the order of its setup."""
-    small = (f'<div class="fpt-explorer small">{_data({setup: cells}, looks)}</div>' for setup, cells in found.items())
+    small = (f'<div class="fpt-explorer small">{_data({setup: arms}, looks)}</div>' for setup, arms in found.items())
     return Page(['<div class="fpt-picture">', *small, still, "</div>"])
 
 
 def _data(found: Setups, looks: Looks) -> str:
     """The setups for the script, escaped, so that nothing in it ends the element."""
-    shown = [_setup(*setup, cells, looks) for setup, cells in found.items()]
+    shown = [_setup(*setup, arms, looks) for setup, arms in found.items()]
     data = json.dumps(shown, allow_nan=False).replace("<", "\\u003c")
     return f'<script type="application/json">{data}</script>'
 
 
-def _setup(task: str, model: str, cells: Mapping[str, Arm], looks: Looks) -> dict[str, Any]:
+def _setup(task: str, model: str, arms: Mapping[str, Arm], looks: Looks) -> dict[str, Any]:
     """One model on one task in one study, by arm and by pair of arms."""
-    arms = dict(cells)
     first = next(iter(arms.values()))
-    rates = sorted({rate for cell in arms.values() for rate in cell.rates})
+    rates = sorted({rate for arm in arms.values() for rate in arm.rates})
     return {
         "study": first.study,  # with the name of the task, what an address calls it by
         "name": first.task,
@@ -128,9 +127,9 @@ def _setup(task: str, model: str, cells: Mapping[str, Arm], looks: Looks) -> dic
         "about": f"Study {first.study}, {first.origin} results, {first.seeds} seeds. Bands: 95% intervals.",
         "floor": _number(floor(first.task, first.variant)),  # null: own data, of which no baseline is known
         "linear": _number(linear.share) if (linear := _linear(first)) else None,  # a linear classifier's accuracy
-        "budgets": sorted({budget for cell in arms.values() for budget in cell.budgets}),
+        "budgets": sorted({budget for arm in arms.values() for budget in arm.budgets}),
         "rates": [rate_text(rate) for rate in rates],
-        "arms": {arm: _arm(cell, looks.get(arm, arm_of(cell.fields))) for arm, cell in arms.items()},
+        "arms": {name: _arm(arm, looks.get(name, arm_of(arm.fields))) for name, arm in arms.items()},
         "pairs": [_pair(arms, *pair) for pair in sorted(combinations(arms, 2), key=lambda pair: pair != START)],
     }
 
@@ -139,12 +138,12 @@ def _linear(arm: Arm) -> Score | None:
     return known_scores(arm.task, arm.variant, arm.fields["task_options"].get("labels", 0)).get(LINEAR)
 
 
-def _arm(cell: Arm, look: Treatment) -> dict[str, Any]:
+def _arm(arm: Arm, look: Treatment) -> dict[str, Any]:
     """Name and look of an arm; at each budget and rate: the mean (percent) with the ends of its 95% interval, and all
     three as text."""
     shown = {
-        budget: {rate_text(rate): _point(cell.estimate(rate, budget).in_percent) for rate in cell.rates}
-        for budget in cell.budgets
+        budget: {rate_text(rate): _point(arm.estimate(rate, budget).in_percent) for rate in arm.rates}
+        for budget in arm.budgets
     }
     dashed = look.init == "random"
     return {"name": look.label, "colour": look.colour, "marker": look.marker, "dashed": dashed, "points": shown}

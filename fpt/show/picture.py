@@ -145,7 +145,7 @@ class Beside(Arm):
 
 def beside(probe: Arm, other: Arm) -> Beside:
     """The probe as it stands beside the other arm."""
-    named = {field.name: getattr(probe, field.name) for field in fields(Arm) if field.compare}
+    named = {field.name: getattr(probe, field.name) for field in fields(Arm) if field.name != "memory"}
     return Beside(**named, probe=probe, other=other)
 
 

@@ -21,44 +21,44 @@ class Place:
     task: str
     more: str = ""  # as "layers 4"
 
-    def arm(self, letters: str) -> str:
+    def name(self, letters: str) -> str:
         """The name of an arm in the study's tables."""
         return f"{letters} ({self.more})" if self.more else letters
 
-    def cell(self, arm: str) -> Arm:
+    def arm(self, letters: str) -> Arm:
         """`fpt.results.contrasts.find_arm` of an arm here, with its errors."""
-        return find_arm(self.study, self.arm(arm), task=self.task)
+        return find_arm(self.study, self.name(letters), task=self.task)
 
-    def cells(self, *arms: str) -> dict[str, Arm]:
+    def arms(self, *letters: str) -> dict[str, Arm]:
         """Those of the arms that are published, by their letters."""
         found = arms_of(self.study)
-        named = {letters: (self.task, self.arm(letters)) for letters in arms}
-        return {letters: found[key] for letters, key in named.items() if key in found}
+        named = {each: (self.task, self.name(each)) for each in letters}
+        return {each: found[key] for each, key in named.items() if key in found}
 
     def contrast(self, first: str, second: str, **how: Any) -> Contrast:
         """`fpt.results.contrast` of two arms here, with its arguments and errors."""
-        return contrast(self.study, self.arm(first), self.arm(second), task=self.task, **how)
+        return contrast(self.study, self.name(first), self.name(second), task=self.task, **how)
 
     def level(self, arm: str, **how: Any) -> Level:
         """`fpt.results.level` of an arm here, with its arguments and errors."""
-        return level(self.study, self.arm(arm), task=self.task, **how)
+        return level(self.study, self.name(arm), task=self.task, **how)
 
     def leads_at(self, first: str, second: str) -> list[int]:
         """The budgets, in steps, at which the first arm leads the second: each tuned there, each interval alone."""
-        budgets = self.cells(first)[first].budgets
+        budgets = self.arms(first)[first].budgets
         return [budget for budget in budgets if self.contrast(first, second, budget=budget).low > 0]
 
     def signs(self, first: str, second: str) -> dict[float, str]:
         """By rate that both arms have, a sign a budget in ascending order: + where the 95% interval of the first minus
         the second lies above 0, - where below, 0 where it holds 0."""
         found: dict[float, str] = {}
-        for (rate, _), test in plane_tests(self.cell(first), self.cell(second)).items():
+        for (rate, _), test in plane_tests(self.arm(first), self.arm(second)).items():
             found[rate] = found.get(rate, "") + sign_of(test)
         return found
 
     def corrected(self, first: str, second: str) -> Mapping[tuple[float, int], float]:
         """p by rate and budget, both arms at that rate, corrected for all cells of the map (Holm)."""
-        rows = plane_table(plane_tests(self.cell(first), self.cell(second)))
+        rows = plane_table(plane_tests(self.arm(first), self.arm(second)))
         return dict(zip(zip(rows["rate"], rows["budget"], strict=True), rows["corrected"], strict=True))
 
 
@@ -75,7 +75,7 @@ PAIRS = {  # the longest published training of all four arms on each task and mo
 
 def to_beat(place: Place, arms: Iterable[str]) -> str:
     """In percent: a linear classifier where there is one, else the best guess that reads only a part of the input."""
-    variant = next((cell.variant for cell in place.cells(*arms).values()), "paper")
+    variant = next((arm.variant for arm in place.arms(*arms).values()), "paper")
     known = known_scores(place.task, variant)
     share = known[LINEAR].share if LINEAR in known else floor(place.task, variant)
     return number_text(100 * share, PERCENT)

@@ -55,8 +55,8 @@ def report(study: StudyCells) -> str:
     ]
     parts += [heading("Accuracy over the learning rate"), *_rates(study)]
     parts += [heading("Tuned"), *_tuned(found)] if found else []
-    for of, cells in found.items():
-        parts += [heading(f"Learning rate and budget: {', '.join(of)}"), *_plane(*_first_two(cells))]
+    for of, arms in found.items():
+        parts += [heading(f"Learning rate and budget: {', '.join(of)}"), *_plane(*_first_two(arms))]
     parts += [heading("Claims that this study tests"), *_verdicts(study)]
     parts += [heading("Where this comes from"), record_table(study.folder, study.origin)]
     parts.append(paragraph(f"Written by fpt report, version {fpt.__version__}."))
@@ -66,19 +66,19 @@ def report(study: StudyCells) -> str:
 def compared_arms(study: StudyCells) -> Setups:
     """The arms of every setup; where they are many, the four of Rothermel et al. that it has."""
     found = setups([study], every=True).items()
-    few = {of: cells if len(cells) <= MOST_ARMS else _four(cells) for of, cells in found}
-    return {of: cells for of, cells in few.items() if len(cells) > 1}
+    few = {of: arms if len(arms) <= MOST_ARMS else _four(arms) for of, arms in found}
+    return {of: arms for of, arms in few.items() if len(arms) > 1}
 
 
-def _four(cells: Mapping[str, Arm]) -> dict[str, Arm]:
-    return {name: cell for name, cell in cells.items() if name in SHORT.values()}
+def _four(arms: Mapping[str, Arm]) -> dict[str, Arm]:
+    return {name: arm for name, arm in arms.items() if name in SHORT.values()}
 
 
-def _first_two(cells: Mapping[str, Arm]) -> list[Arm]:
+def _first_two(arms: Mapping[str, Arm]) -> list[Arm]:
     """Full and frozen training, where a setup has both; else its first two arms."""
-    arms = {arm.fields["arm"]: arm for arm in reversed(list(cells.values()))}  # the first of several variants
+    named = {arm.fields["arm"]: arm for arm in reversed(list(arms.values()))}  # the first of several variants
     wanted = sorted((name for name in SHORT if SHORT[name] in START), key=lambda name: START.index(SHORT[name]))
-    return [arms[name] for name in wanted] if set(wanted) <= set(arms) else list(cells.values())[:2]
+    return [named[name] for name in wanted] if set(wanted) <= set(named) else list(arms.values())[:2]
 
 
 def _rates(study: StudyCells) -> list[Displayable | str]:
@@ -94,9 +94,9 @@ def _tuned(found: Setups) -> list[Displayable | str]:
 def pairs_table(found: Setups) -> pd.DataFrame:
     """A row a setup and two of its arms: the tuned difference after the last budget that both have."""
     rows = []
-    for name, cells in found.items():
-        for one, other in combinations(cells, 2):
-            crossing = crossing_of(cells[one], cells[other])
+    for name, arms in found.items():
+        for one, other in combinations(arms, 2):
+            crossing = crossing_of(arms[one], arms[other])
             if not crossing.tests:
                 continue
             budget, test = list(crossing.tests.items())[-1]

@@ -141,7 +141,7 @@ def yours_table(study: StudyCells) -> Table | None:
 
 def _own_and_published(own: Arm, published: Arm) -> dict[str, str]:
     row: dict[str, str] = {}
-    tuned = {"your": own.tuned(), "published": published.tuned()}
+    tuned = {"your": own.values(), "published": published.values()}
     for whose, arm in (("your", own), ("published", published)):
         row[f"{whose} rate"] = chosen(arm.choices()) or "-"
         row[f"{whose} accuracy"], _ = mean_of(tuned[whose]).in_percent.texts()

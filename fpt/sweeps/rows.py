@@ -7,30 +7,32 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Literal
 
 from fpt.errors import MisfitError
 from fpt.papers import papers
 from fpt.papers.schema import Paper, PaperTable
+from fpt.sweeps.row_on_task import PAPER_SCALE, REDUCED, RowOnTask
 from fpt.sweeps.spec import NOT_TRAINED, SweepSpec, resolve
 from fpt.sweeps.study_file import OF_A_ROW, Fields, StudyFile
 
-Scale = Literal["paper", "reduced"]
 GRIDLESS = {"learning_rates": [1e-3], "seeds": [0], "measures": []}  # where only what is trained matters
 DEFAULT_BACKBONE = SweepSpec.model_fields["backbone"].default
 AS_PRINTED = StudyFile()  # a study that changes nothing
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A row of a table on one task of a study: the sweep that serves it, and the paper's tasks for which it stands."""
+class Planned(RowOnTask):
+    """A row on a task with the sweep that serves it."""
 
-    table: str
-    row: str
-    task: str
-    stands_for: tuple[str, ...]
     spec: SweepSpec
-    scale: Scale = "reduced"
+
+    @property
+    def task(self) -> str:
+        return self.spec.task
+
+    @property
+    def sweep(self) -> str:
+        return self.spec.folder_name
 
 
 def meant(file: StudyFile, paper: Paper, table: PaperTable, row: str, task: str) -> Fields | None:
@@ -100,9 +102,9 @@ class Served:
             if spec := self._of_cell(paper, table, row, task):
                 first, tasks = found.setdefault(spec.task, (spec, []))
                 tasks += [task] if first is spec else []
-        for task, (spec, tasks) in found.items():
-            whole = all(self._is_papers(spec, paper, table, row, each) for each in tasks)
-            yield Planned(table.id, row, task, tuple(tasks), spec, "paper" if whole else "reduced")
+        for spec, tasks in found.values():
+            is_papers = all(self._is_papers(spec, paper, table, row, each) for each in tasks)
+            yield Planned(table, row, tuple(tasks), PAPER_SCALE if is_papers else REDUCED, spec)
 
     def _of_cell(self, paper: Paper, table: PaperTable, row: str, task: str) -> SweepSpec | None:
         """None where there is none, and where the study leaves the cell out."""

@@ -73,9 +73,10 @@ class SweepSpec(Recipe):
     # input and output layers are new
     pretrained_by: Annotated[SweepFolder | None, About("pretrained by {}", short="by-{}", part="arm")] = None
     measures: Annotated[Measures, About(part="measured")] = ()
-    data_fraction: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the training examples, drawn by the seed
+    # of the training examples, drawn by the seed
+    data_fraction: Annotated[float, Field(gt=0, le=1), About(part="data")] = 1.0
     # by one permutation, the same for all
-    shuffle_tokens: Annotated[bool, Field(strict=True), About("shuffled tokens")] = False
+    shuffle_tokens: Annotated[bool, Field(strict=True), About("shuffled tokens", part="data")] = False
     learning_rates: Annotated[Rates, Field(min_length=1), About("rates {}", part="grid")]
     seeds: Annotated[Seeds, Field(min_length=1), About("seeds {}", part="grid")]
     # at most so many further rates at each end of the grid

@@ -45,7 +45,7 @@ class Study:
 
     def planned(self, table: PaperTable) -> list[Planned]:
         """Its rows of one table."""
-        return [row for row in self.rows if row.table == table.id]
+        return [row for row in self.rows if row.table.id == table.id]
 
     def serving(self, only: str | None) -> tuple[SweepSpec, ...]:
         """The sweeps that serve the table or figure `only`, or those with such a name (`*`: any characters), or all of
@@ -57,10 +57,10 @@ class Study:
             return self.sweeps
         wanted = set(fnmatch.filter([spec.folder_name for spec in self.sweeps], only))
         if not wanted:
-            tables = dict.fromkeys(row.table for row in self.rows)
+            tables = dict.fromkeys(row.table.id for row in self.rows)
             names = (spec.folder_name for spec in self.sweeps)
             check_known("table, or name of sweeps,", only, [*tables, *names], study_label(self.folder))
-            wanted = {row.spec.folder_name for row in self.rows if row.table == only}
+            wanted = {row.sweep for row in self.rows if row.table.id == only}
         wanted |= {spec.pretrained_by for spec in self.sweeps if spec.folder_name in wanted and spec.pretrained_by}
         return tuple(spec for spec in self.sweeps if spec.folder_name in wanted)
 
@@ -252,10 +252,10 @@ def _refuse_unequal_budgets(study: Study, label: str) -> None:
         return
     first: dict[tuple[str, ...], SweepSpec] = {}
     for row in study.rows:
-        spec, other = row.spec, first.setdefault((row.table, *_data_of(row.spec)), row.spec)
+        spec, other = row.spec, first.setdefault((row.table.id, *_data_of(row.spec)), row.spec)
         if other.steps != spec.steps:
             raise SpecError(
-                f"steps: {row.table} compares {title(other)} after {other.steps:,} steps with {title(spec)} after "
+                f"steps: {row.table.id} compares {title(other)} after {other.steps:,} steps with {title(spec)} after "
                 f"{spec.steps:,}; give both the same steps, or put them into two studies ({label})"
             )
 

@@ -35,10 +35,10 @@ class About:
 
     said: str = ""
     short: str = ""
-    # arm: the name of an arm says it already. grid: which rates and seeds. budget: how long, and on how many examples.
-    # measured: what else than accuracies. reading: how results are read, which changes no run. Without a part it is
-    # what is trained, and how.
-    part: Literal["arm", "grid", "budget", "measured", "reading", ""] = ""
+    # arm: the name of an arm says it already. data: how much of a task's data is read, and in which order. grid: which
+    # rates and seeds. budget: how long, and on how many examples. measured: what else than accuracies. reading: how
+    # results are read, which changes no run. Without a part it is what else is trained, and how.
+    part: Literal["arm", "data", "grid", "budget", "measured", "reading", ""] = ""
 
 
 def about(model: type[BaseModel]) -> dict[str, About]:

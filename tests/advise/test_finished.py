@@ -18,10 +18,9 @@ from fpt.advise.keep import keep_baseline, keep_winner
 from fpt.advise.metrics import accuracy
 from fpt.advise.report import arms_frame, finished
 from fpt.advise.request import PROBE, Request, request, task_and_model
-from fpt.advise.studies import finished_arms, read_baselines, write_study
+from fpt.advise.studies import finished_arms, read_baselines
 from fpt.advise.studies import test_answers as answers_of
 from fpt.advise.verdict import advice
-from fpt.errors import DataError
 from fpt.sweeps import ledger, load_study
 
 from .conftest import STEPS, carried_out, request_of, table
@@ -90,14 +89,6 @@ def test_two_hundred_classes_have_a_probe(place: Path) -> None:
     assert "200 classes" in fpt.tasks.load("csv:mine.csv").read
     assert found.score(PROBE) > 10
     assert found.majority < 2
-
-
-def test_a_study_without_results_is_refused(place: Path) -> None:
-    table(place / "mine.csv")
-    wanted = request_of(place)
-    write_study(wanted, wanted.study, [wanted.probe([1.0], [0], compute_type="float32")], "")
-    with pytest.raises(DataError, match="no results of the probe"):
-        advice(wanted)
 
 
 def predicted(folder: Path) -> np.ndarray[Any, Any]:

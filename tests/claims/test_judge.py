@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from fpt.claims import judge, verdicts, words
 from fpt.claims.arithmetic import in_print
-from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED, of_contrast
+from fpt.claims.asked import CHANGED, EXPLORATORY, PLANNED, claims_that_ask
 from fpt.claims.verdicts import CLAIMS, CONTRASTS, FLOORED, ROBUSTNESS, SPEAKS
 from fpt.cli import app
 from fpt.errors import DataError
@@ -249,7 +249,7 @@ def test_of_the_claims_of_a_finding_those_that_ask_its_contrast_make_it_planned(
     same, ordered = claim({"matches": ["FP", "UP"]}), claim({"order": ["UP", "FP"]})
     opposite, at_one_rate = claim({"beats": ["UP", "FP"]}), claim({"beats": ["FP", "UP"], "at": "paper"})
     (rule,) = claim({"beats": ["FP", "UP"]}).rule
-    assert of_contrast(rule, (same, opposite, ordered, at_one_rate)) == [same, ordered]
+    assert claims_that_ask(rule, (same, opposite, ordered, at_one_rate)) == [same, ordered]
 
 
 def test_a_row_of_a_plane_has_the_rate_and_the_budget_of_its_estimate(monkeypatch: pytest.MonkeyPatch) -> None:

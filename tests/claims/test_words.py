@@ -16,7 +16,7 @@ from fpt.claims.words import (
     TOO_CLOSE,
     claim_word,
     counts,
-    of_contrasts,
+    of_comparisons,
     over_pairs,
     pair_word,
 )
@@ -60,7 +60,7 @@ def test_words_of_a_claim(pairs: list[tuple[float, float]], of: Quantifier, said
 
 def test_several_contrasts_on_a_pair() -> None:
     """The largest p supports, and Bonferroni opposes."""
-    assert of_contrasts([0.01, 0.02, 0.001], [0.6, 0.01, 0.9]) == (0.02, pytest.approx(0.03))
+    assert of_comparisons([0.01, 0.02, 0.001], [0.6, 0.01, 0.9]) == (0.02, pytest.approx(0.03))
 
 
 @given(st.lists(st.tuples(PROBABILITIES, PROBABILITIES), min_size=2, max_size=7))
@@ -86,7 +86,7 @@ def simulated(
     for _ in range(times):
         own, shared = rng.normal(size=(len(effects), contrasts)), rng.normal(size=contrasts)
         z = np.array(effects)[:, None] + np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
-        found.append(word([of_contrasts(2 * ndtr(-each), 2 * ndtr(each)) for each in z], of))
+        found.append(word([of_comparisons(2 * ndtr(-each), 2 * ndtr(each)) for each in z], of))
     return found
 
 

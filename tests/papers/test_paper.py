@@ -121,6 +121,11 @@ RULE = "beats: [FP, UR], table: toy-table-1"
         ("[FP, UR]", "[FP, UP]", "line 26: unknown row of toy-table-1 'UP'"),
         ("[FP, UR]", "[FP]", "line 26: beats needs 2 different rows; the rule names FP"),
         ("beats: [FP, UR]", "function: drop, rows: [FP]", "line 26: a rule that the function drop decides says what"),
+        (
+            "beats: [FP, UR]",
+            "function: dropp, rows: [FP], words: so",
+            "line 26: unknown function of a rule 'dropp'. Did you mean 'drop'?",
+        ),
         ("[FP, UR]", "[FP, UR], by: -1", "line 26: claims.T-01.rule[0].by = -1: must be greater than or equal to 0"),
         ("[FP, UR]", "[FP, UR], by: 5, to: 5", "line 26: to = 5 must be above by = 5"),
         ("[FP, UR]", "[FP, UR], level: 5", "line 26: beats does not read level, but by and to"),

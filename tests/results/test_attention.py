@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpt.errors import SpecError
 from fpt.results.attention import aligned, attended, scores
 
 TOKENS = {"bit-xor": (10, 5), "bit-memory": (16, 4)}  # all, and those that are queries
@@ -49,16 +48,3 @@ def test_an_arms_attention_is_a_level_in_percent() -> None:
     before = attended("laptop-lu2021", "FP", task="bit-memory", score="lead", trained=False)
     assert -100 < before.mean < shown.low < shown.mean < shown.high < 100
     assert shown.n == before.n == 8
-
-
-@pytest.mark.parametrize(
-    ("arm", "task", "score", "wrong"),
-    [
-        ("UX", "bit-memory", "mass", "UX"),
-        ("FP", "bit-memory", "weight", "weight"),
-        ("FP", "digits", "mass", "measured"),
-    ],
-)
-def test_what_was_not_measured_is_refused(arm: str, task: str, score: str, wrong: str) -> None:
-    with pytest.raises(SpecError, match=wrong):
-        attended("laptop-lu2021", arm, task=task, score=score)

@@ -113,7 +113,7 @@ def test_a_sweep_is_cut_once_by_the_rates_of_its_seeds(study: Path) -> None:
     assert picked(arm.plane(), rates).to_dict() == cut.to_dict()
     assert not at_own(arm.runs, pd.Series({0: math.nan})).any()
     own = arm.at()
-    assert arm.tuned("train_accuracy").to_dict() == own["train_accuracy"].to_dict()
+    assert picked(arm.plane(column="train_accuracy"), arm.choices()).to_dict() == own["train_accuracy"].to_dict()
     own["test_accuracy"] = 0.0  # somebody's own
     assert (arm.at()["test_accuracy"] > 0).all()
 

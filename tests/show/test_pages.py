@@ -149,7 +149,7 @@ def test_what_is_to_beat_is_counted_on_the_variant_that_was_run(tmp_path, monkey
 
 def test_every_pair_has_both_arms():
     for place in PAIRS.values():
-        assert set(place.cells("FP", "UP", "FR", "UR")) == {"FP", "UP", "FR", "UR"}
+        assert set(place.arms("FP", "UP", "FR", "UR")) == {"FP", "UP", "FR", "UR"}
 
 
 def test_best_rates_stand_beside_those_of_an_eighth_of_the_steps():

@@ -95,7 +95,7 @@ def test_what_a_row_names_is_replaced_by_name_alone(tmp_path):
 
 
 def tables(study):
-    return {row.table for row in study.rows}
+    return {row.table.id for row in study.rows}
 
 
 def test_a_study_leaves_out_what_its_sweeps_are_not_to_serve(tmp_path):

@@ -22,7 +22,7 @@ def rates_table(
     over all seeds; in brackets the one after an eighth of the steps, where it differs.
 
     An arm that is not published leaves its rate empty. `more`: further rows, with rates by the letters of arms."""
-    rows = [*(_row(name, place.cells(*arms)) for name, place in places.items()), *more]
+    rows = [*(_row(name, place.arms(*arms)) for name, place in places.items()), *more]
     heads = {letters: models.arm(letters).label for letters in arms}
     return Table(pd.DataFrame(rows).rename(columns=heads).fillna(NONE), caption)
 
@@ -44,9 +44,9 @@ def rates_on_texts(task: str, named: str) -> list[dict[str, str]]:
     return rows
 
 
-def _best_rates(cell: Arm) -> str:
+def _best_rates(arm: Arm) -> str:
     """The rate at the end, and in brackets the one after an eighth of the steps, where it is another."""
-    early = [budget for budget in cell.budgets if budget <= cell.steps / 8]
-    last, before = cell.best_rate(), cell.best_rate(early[-1]) if early else None
+    early = [budget for budget in arm.budgets if budget <= arm.steps / 8]
+    last, before = arm.best_rate(), arm.best_rate(early[-1]) if early else None
     told = [rate_text(rate) for rate in (last, before) if rate is not None]
     return " (".join(dict.fromkeys(told)) + ")" * (len(set(told)) > 1) or NONE

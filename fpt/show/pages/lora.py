@@ -51,9 +51,9 @@ def valleys(study: str, arms: Sequence[str], caption: str) -> CaptionedFigure:
 
 
 @plot.drawn
-def valleys_figure(cells: Mapping[str, Arm]) -> plot.Plot:
+def valleys_figure(arms: Mapping[str, Arm]) -> plot.Plot:
     """The figure of `valleys`: two arms or more, by name."""
-    planes = {name: last_losses(arm) for name, arm in cells.items()}
+    planes = {name: last_losses(arm) for name, arm in arms.items()}
     assert len(planes) > 1, f"a figure of valleys needs two arms; given: {', '.join(planes)}"
     first, *others = planes
     ratios = {name: rate_ratio(planes[first], planes[name]) for name in others}
@@ -62,8 +62,8 @@ def valleys_figure(cells: Mapping[str, Arm]) -> plot.Plot:
     if all(line.empty for line in lines.values()):  # at every rate some run diverged
         return plot.nothing()
     figure, (axes,) = plot.panels_of(1)
-    sweeps = [arm.fields for arm in cells.values()]
-    words = dict(zip(cells, legends(sweeps), strict=True))
+    sweeps = [arm.fields for arm in arms.values()]
+    words = dict(zip(arms, legends(sweeps), strict=True))
     for number, ((name, line), look) in enumerate(zip(lines.items(), plot.looks_of(sweeps), strict=True)):
         legend = _named(words[name], ratios.get(name), words[first])
         at = DODGE**number * line["rate"]
@@ -76,7 +76,7 @@ def valleys_figure(cells: Mapping[str, Arm]) -> plot.Plot:
     return figure.describe(
         f"Validation loss by learning rate. Best rates: {'; '.join(best)}. Ratios: {'; '.join(over)}.",
         pd.concat(lines, names=["arm"]).reset_index("arm"),
-        plot.runs_of(cells.values()),
+        plot.runs_of(arms.values()),
     )
 
 
@@ -122,8 +122,8 @@ def rate_ratios(study: str, pairs: Mapping[str, tuple[str, str]], caption: str) 
 @plot.drawn
 def rate_ratios_figure(rows: Mapping[str, Mapping[str, Arm]]) -> plot.Plot:
     """The figure of `rate_ratios`: for each row its two arms."""
-    found = {name: _ratio(*cells.values()) for name, cells in rows.items()}
-    theory = {name: _theory(*cells.values()) for name, cells in rows.items()}
+    found = {name: _ratio(*arms.values()) for name, arms in rows.items()}
+    theory = {name: _theory(*arms.values()) for name, arms in rows.items()}
     figure, (axes,) = plot.panels_of(1, 0.6 + 0.42 * len(rows), "x")
     for y, (name, each) in enumerate(found.items()):
         first = next(iter(rows[name].values()))
@@ -146,11 +146,11 @@ def rate_ratios_figure(rows: Mapping[str, Mapping[str, Arm]]) -> plot.Plot:
     plot.shared_legend(figure, [axes])
     words = [f"{name}: {each.cell}" for name, each in found.items()]
     tenfold = sum(each.low <= TENFOLD <= each.high for each in found.values())
-    cells = [cell for arms in rows.values() for cell in arms.values()]
+    arms = [arm for of_row in rows.values() for arm in of_row.values()]
     return figure.describe(
         f"{tenfold} of {len(found)} intervals hold ten. Ratio of best learning rates, {'; '.join(words)}.",
         table,
-        plot.runs_of(cells),
+        plot.runs_of(arms),
     )
 
 

@@ -37,13 +37,13 @@ class OverSteps:
 
     @cached_property
     def at_equal_steps(self) -> dict[int, Contrast]:
-        first, second = (set(self.place.cell(arm).budgets) for arm in (FULL, FROZEN))
+        first, second = (set(self.place.arm(arm).budgets) for arm in (FULL, FROZEN))
         return {budget: self.place.contrast(FULL, FROZEN, budget=budget) for budget in sorted(first & second)}
 
     @cached_property
     def at_equal_compute(self) -> dict[int, Contrast]:
         study, task = self.place.study, self.place.task
-        named = self.place.arm(FULL), self.place.arm(FROZEN)
+        named = self.place.name(FULL), self.place.name(FROZEN)
         _, *later = self.at_equal_steps
         return {budget: at_equal_compute(study, *named, self.share, task=task, budget=budget) for budget in later}
 
@@ -93,11 +93,11 @@ def over_steps_figure(places: Mapping[str, OverSteps]) -> plot.Plot:
         f"{name}: {place.end} after equally many steps, {place.end_at_equal_compute} at equal compute"
         for name, place in places.items()
     ]
-    cells = [cell for each in places.values() for cell in each.place.cells(FULL, FROZEN).values()]
+    arms = [arm for each in places.values() for arm in each.place.arms(FULL, FROZEN).values()]
     return figure.describe(
         f"Full training minus frozen layers over the steps, each tuned. At the end: {'; '.join(words)}.",
         pd.concat(rows, ignore_index=True),
-        plot.runs_of(cells),
+        plot.runs_of(arms),
     )
 
 
