@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
+MOST_NAMES = 120  # of a message: the library alone has some 400 kinds of models
+
 
 class FptError(Exception):
     """Base of every error the command line prints without a traceback (exit code 2)."""
@@ -51,7 +53,9 @@ def unknown(kind: str, given: object, allowed: Iterable[str], source: str = "") 
     near = get_close_matches(str(given), names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     where = f" ({source})" if source else ""
-    return SpecError(f"unknown {kind} {given!r}{where}.{hint} Known: {', '.join(names) or 'none'}.")
+    listed = ", ".join(names[:MOST_NAMES]) or "none"
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return SpecError(f"unknown {kind} {given!r}{where}.{hint} Known: {listed}{more}.")
 
 
 def check_options(owner: str, given: Mapping[str, Any], defaults: Mapping[str, Any], source: str = "") -> None:

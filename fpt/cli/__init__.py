@@ -3,6 +3,7 @@ backbones; show what this machine has and how fast it is."""
 
 import os
 import re
+import warnings
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -18,12 +19,19 @@ from fpt.errors import FptError, SpecError
 FOLDERS = ("FPT_DATA", "FPT_WEIGHTS", tasks.CODE)  # environment variables that name a folder
 
 
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning as people read it, without the place in our code that Python would print."""
+    stderr.print(printable(f"warning: {message}"), style="yellow", markup=False, soft_wrap=True)
+
+
 class Commands(TyperGroup):
     """Every FptError, and every refusal by the system, such as a full disk, becomes its message and exit code 2."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _warn
+                return super().invoke(ctx)
         except BrokenPipeError:
             raise  # whoever reads what is printed wants no more: click ends in silence
         except (FptError, OSError) as error:

@@ -92,9 +92,12 @@ def list_(
 ) -> None:
     """List what there is: ours, and what is found in the workspace."""
     from fpt.cli.listed import COLUMNS, ROWS
+    from fpt.sweeps.study_file import check_papers
 
     place = workspace(root) if kind == "studies" else _anywhere(root)
     with contextlib.chdir(place):
+        if kind in ("studies", "claims"):
+            check_papers()
         known = list(ROWS[kind]())
     found = [row for row in known if any(fnmatchcase(str(cell), names) for cell in row)]
     if known and not found:

@@ -224,8 +224,10 @@ def judge(
     from fpt.claims.verdicts import CLAIMS, digest_of_runs, tally, tested, write
     from fpt.papers import claim
     from fpt.results import arms_of
+    from fpt.sweeps.study_file import check_papers
 
     with contextlib.chdir(workspace(root)):
+        check_papers()
         folder = study_folder(Path("runs"), study) if study else Path("runs")
         if study and not arms_of(study, origin="own"):
             raise SpecError(f"no sweep of {study} is done, so there is nothing to judge: fpt run {study} trains them")

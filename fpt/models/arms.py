@@ -218,6 +218,8 @@ def _of_fields(name: str, given: Mapping[str, Any]) -> Treatment:
     except ValidationError as error:
         raise SpecError("\n".join(explained(found) for found in error.errors())) from None
     check_known("init", entry.init, INITS)
+    if not re.fullmatch("#[0-9A-Fa-f]{6}", entry.colour):
+        raise SpecError(f"colour = {entry.colour!r}: must be #RRGGBB, as {GREY}")
     if isinstance(entry.trainable, str):
         check_known("trainable policy", entry.trainable, POLICIES)
     for group in entry.groups:

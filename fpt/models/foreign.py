@@ -74,7 +74,8 @@ def measured(backbone: Backbone) -> Backbone:
     ours, librarys = errors
     failure = librarys if "'fpt'" in str(ours) else ours  # the first says that it takes no attention but the library's
     kind_of = next((f"{kind}: " for fields, kind in KINDS.items() if re.search(fields, json.dumps({**given}))), "")
-    why = next(iter(str(failure).strip().splitlines()), type(failure).__name__)
+    said = [line.strip() for line in str(failure).strip().splitlines()[:2]]  # libraries say the field first, then why
+    why = f"no {said[0]} is known" if isinstance(failure, KeyError) else " ".join(said) or type(failure).__name__
     raise SpecError(f"{backbone.title} cannot be a backbone: {kind_of}{why}") from failure
 
 

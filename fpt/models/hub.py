@@ -71,7 +71,7 @@ def _found(name: str) -> Backbone:
     if (folder := path_of(name)) is None:
         repository, revision = name.removeprefix(HUB).split("@")
         return _described(name, _fetched(name, repository, revision), {"hub": repository, "revision": revision})
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # of a name that is too long it says no
         raise SpecError(
             f"there is no folder {folder}; give hub: and a folder that holds {' and '.join(FILES)}, or a model of the "
             "hub with its revision, hub:owner/name@REVISION, where REVISION is a commit of 40 hexadecimal digits (the "
@@ -122,7 +122,7 @@ def _described(name: str, path: Path, home: Mapping[str, Any]) -> Backbone:
             raise SpecError(f"{why} ({path})")
     kind, title = config.get("model_type"), name.removeprefix(HUB)
     layers, width = _first(config, LAYERS), _first(config, WIDTHS)
-    if not isinstance(kind, str) or not isinstance(layers, int) or not isinstance(width, int):
+    if not isinstance(kind, str) or type(layers) is not int or type(width) is not int:
         raise SpecError(
             f"{path} must say model_type, the number of layers ({', '.join(LAYERS)}) and the width "
             f"({', '.join(WIDTHS)}) of one model; it has {kind!r}, {layers!r} and {width!r}"

@@ -166,7 +166,8 @@ def _loaded(place: Path) -> Any:
     except Exception as error:
         if type(error) is not Exception and not isinstance(error, BROKEN):  # the compiled part raises the very type
             raise
-        why = shorten(str(error), LONG) or type(error).__name__
+        said = shorten(str(error), LONG)
+        why = f"it has no {said}" if isinstance(error, KeyError) else said or type(error).__name__
         raise WeightsError(
             f"the tokenizer in {place} cannot be read: {why}. Save it again by its save_pretrained, {INSTEAD}"
         ) from error

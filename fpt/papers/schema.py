@@ -33,7 +33,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
 from fpt.errors import unknown
 
@@ -207,8 +207,8 @@ def _gathered(data: Mapping[str, Any], rest: str, own: set[str]) -> dict[str, An
 class Printed(_Strict):
     """What a table prints in one cell. A gap: training and test accuracy, and their difference where it is printed."""
 
-    value: float | tuple[float, ...] | str | None = Field(None, alias="is")  # text: NEVER
-    sem: float | None = None
+    value: FiniteFloat | tuple[FiniteFloat, ...] | str | None = Field(None, alias="is")  # text: NEVER
+    sem: FiniteFloat | None = None
     mark: str = ""
     literature: str = ""  # whose number it is, where it is not the paper's own
     keep: bool = False  # other rows start from the weights of this cell's model

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator
 
 from fpt import models, tasks
 from fpt.documents import read_model
-from fpt.errors import SpecError, check_known
+from fpt.errors import SpecError, check_known, naming
 from fpt.files import STUDY_FILE
 from fpt.papers import claim, paper_of, papers
 from fpt.papers.schema import Paper
@@ -61,6 +61,9 @@ def read_study(folder: Path, label: str) -> StudyFile:
     for name in file.asks:
         claim(name, f"asks of {label}")
     _check_verbatim(file, label)
+    for task, fields in file.tasks.items():
+        if "task" in fields:
+            raise SpecError(f"task = {fields['task']!r}: these are fields of task {task} (tasks of {label}, {task})")
     _check_fields(_of_study(file, label) | (_of_paper(paper_of(file.paper, label)) if file.paper else {}))
     _check_stand_ins(file, label)
     _check_left_out(file, label)
@@ -88,6 +91,17 @@ def _of_paper(paper: Paper) -> dict[str, Fields]:
         for table, row, entry in cells
         for task, printed in entry.printed.items()
     }
+
+
+def check_papers() -> None:
+    """SpecError for a field in any paper that no sweep, task or backbone has, and for a row of an arm that is none:
+    studies check the paper that they train, and nobody may train one."""
+    for paper in papers().values():
+        _check_fields(_of_paper(paper))
+        for name, row in paper.rows.items():
+            if "arm" in row.fields:
+                with naming(f"{paper.source}, row {name}"):
+                    models.arm(row.fields["arm"])
 
 
 def _check_fields(places: Mapping[str, Fields]) -> None:

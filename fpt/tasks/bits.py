@@ -63,6 +63,11 @@ def bit_memory(data_dir: Path, variant: str, strings: int, length: int, patch: i
     )
 
 
+def _inputs(bits: int) -> str:
+    """How many inputs so many bits make: written out where that is a number to read, and that Python writes."""
+    return f"{2**bits:,}" if bits <= 40 else f"2^{bits}"
+
+
 def bit_xor(data_dir: Path, variant: str, strings: int, length: int) -> Task:
     """Read at the tokens of the last string: two logits each. Two strings of 5 bits make only 1,024
     inputs, so the test examples were seen in training: their accuracy is no generalisation."""
@@ -72,7 +77,7 @@ def bit_xor(data_dir: Path, variant: str, strings: int, length: int) -> Task:
         readout=length,
         classes=2,
         relevant=same_place,
-        source=f"drawn at random at every step out of {2 ** (strings * length):,} possible inputs",
+        source=f"drawn at random at every step out of {_inputs(strings * length)} possible inputs",
         licence="none needed: generated",
         scaling="bits are 0 and 1",
     )

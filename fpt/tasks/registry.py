@@ -38,7 +38,10 @@ def known() -> dict[str, Entry]:
     executed where it does not name one. Raises SpecError for a file without a task."""
     if not os.environ.get(CODE):
         return TASKS
-    files = sorted(from_workspace(os.environ[CODE]).glob("[!_]*.py"))
+    folder = from_workspace(os.environ[CODE])
+    if not os.path.isdir(folder):
+        raise SpecError(f"{CODE} = {os.environ[CODE]!r}: there is no folder {folder}; name one of tasks, or unset it")
+    files = sorted(folder.glob("[!_]*.py"))
     return TASKS | {path.stem: _executed(path.absolute(), state_of(path)) for path in files}
 
 

@@ -106,7 +106,8 @@ class Recipe(BaseModel):
     head_rate: Annotated[Positive | None, About("head rate {:g}")] = None
     weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False), About("weight decay {:g}")] = 0.0
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    evaluations: Annotated[Count, About(part="budget")] = 20  # even in the logarithm of the step; budgets come on top
+    # even in the logarithm of the step; budgets come on top
+    evaluations: Annotated[Count, Field(le=10_000), About(part="budget")] = 20
     # whose parameters are a run's result: the best on validation so far, or the last that were finite
     report: Annotated[Literal["best", "last"], About("results of the {} step")] = "best"
     # Sizes of the samples that the seed draws; None: all examples.

@@ -67,11 +67,19 @@ def one_class():
     pd.DataFrame({"x": np.arange(ROWS) % 7, "label": 1}).to_csv("data.csv", index=False)
 
 
-def images(*classes):
-    """A folder of images by class, each of which is a pipe."""
+def classes_of_one():
+    pd.DataFrame({"x": [2, 1, 2, 1, 2], "label": list("abcde")}).to_csv("data.csv", index=False)
+
+
+def images(*classes, text=False):
+    """A folder of images by class, each of which is a pipe, or a text."""
     for name in classes:
         Path("images", name).mkdir(parents=True)
-        os.mkfifo(Path("images", name, "pipe.png"))
+        if text:
+            for number in range(4):
+                Path("images", name, f"{number}.png").write_text("no pixels")
+        else:
+            os.mkfifo(Path("images", name, "pipe.png"))
 
 
 def circle():
@@ -102,6 +110,13 @@ OWN_DATA = {
     "the next byte of a text": (list, "advise text", ("text", "one class an example")),
     "no such model": (table, "advise data.csv --backbone tiny-ml", ("'tiny-ml'", "'tiny-lm'")),
     "a model of another's study": (table, "advise data.csv --backbone hub:nowhere", ("nowhere", "config.json")),
+    "a class in every row": (classes_of_one, "advise data.csv", ("column label", "two rows")),
+    "a text for an image": (lambda: images("a", "b", text=True), "advise images", ("0.png", "no format of an image")),
+    "a path longer than the system has": (
+        table,
+        f"advise data.csv --backbone hub:{'x' * 5000}",
+        ("there is no folder",),
+    ),
     "one class alone": (one_class, "advise data.csv", ("data.csv", "the class 1 alone")),
     "a class whose name colours the screen": (colours_the_screen, "advise data.csv", (r"class \x1b[31mred", "1 rows")),
     "no such metric": (table, "advise data.csv --metric f1", ("f1", "macro-f1")),
@@ -207,6 +222,8 @@ STUDIES = {
         VERBATIM.replace("steps: 3", "steps: 3, backbone: tiny-lm"),
         ("backbone", "tiny-lm", "rothermel2021"),
     ),
+    "another task under a task": (PLAIN + "tasks: {digits: {task: bit-xor}}", ("tasks of", "digits", "'bit-xor'")),
+    "evaluations without end": (field("evaluations: 2147483647"), ("evaluations", "10000")),
     "what is no longer a field": (PLAIN + "replace: []", ("replace", "stands_for")),
     "unequal budgets by sweeps": (
         "stands_for: {gpt2: tiny-lm}"
@@ -315,6 +332,9 @@ WEIGHTS = {
     "a configuration of brackets": (brackets, ("config.json", "no JSON")),
     "no width": (configured(n_embd=0), ("config.json", "width 0", "100,000")),
     "a width without end": (configured(n_embd=10**9), ("config.json", "width 1000000000", "100,000")),
+    "a number as text": (configured(n_head="2"), ("n_head", "int")),
+    "layers that are no number": (configured(n_layer=True), ("config.json", "True")),
+    "an activation that does not exist": (configured(activation_function="nope"), ("no 'nope' is known",)),
     "less than one head": (configured(n_head=-1), ("n_head -1", "1 or more")),
     "a table that fills the memory": (configured(n_positions=10**9), ("gpt2 architecture", "GiB of memory")),
     "heads that do not divide": (configured(n_head=3), ("n_head 3", "n_embd 32")),
@@ -341,6 +361,37 @@ def spoilt(spoil):
         save_model(Path("model"), "gpt2", **GPT2)
         spoil(Path("model"))
         workspace(Path.cwd(), of_model())
+
+    return arrange
+
+
+# --- papers of one's own, which no study trains
+
+ROWS_OF = "name: mine\ntitle: Mine\nrates: {default: 1e-3}\ntasks: {digits: {}}\n"
+PAPERS = {
+    "a row of no arm": (ROWS_OF + "rows: {A: {arm: nope}}", "judge", ("papers/mine.yaml", "row A", "'nope'")),
+    "a misspelt field of a row": (
+        ROWS_OF + "rows: {A: {arm: FPT-nope, lern: 3}}",
+        "list studies",
+        ("papers/mine.yaml", "lern"),
+    ),
+    "a printed number that is none": (
+        ROWS_OF + "rows: {A: {arm: FP}}\ntables: {t: {title: T, rows: {A: {digits: .nan}}}}",
+        "list claims",
+        ("papers/mine.yaml", "finite"),
+    ),
+    "a colour that is a word": (
+        ROWS_OF + "arms: {mine: {init: random, trainable: fpt, colour: red}}",
+        "list arms",
+        ("mine", "'red'", "#RRGGBB"),
+    ),
+}
+
+
+def paper(text):
+    def arrange():
+        Path("papers").mkdir()
+        Path("papers/mine.yaml").write_text(text)
 
     return arrange
 
@@ -372,6 +423,7 @@ OF_GPT2 = PLAIN.replace("tiny-lm", "gpt2")
 OFFLINE = {"HF_HUB_OFFLINE": "1", "XDG_CACHE_HOME": "cache", "HF_HOME": "hub"}
 ENVIRONMENT = {
     "no weights in the folder of weights": ({"FPT_WEIGHTS": "."}, OF_GPT2, "run mine", ("gpt2", "FPT_WEIGHTS")),
+    "no folder of tasks": ({"FPT_TASKS": "nowhere"}, PLAIN, "plan mine", ("FPT_TASKS", "nowhere", "no folder")),
     "no weights without a network": (OFFLINE, OF_GPT2, "run mine", ("gpt2", "FPT_WEIGHTS")),
 }
 
@@ -392,6 +444,7 @@ DOORS = {
         name: (spoilt(spoil), "run mine", ("model", *named)) for name, (spoil, named) in WEIGHTS.items()
     },
 }
+DOORS["papers of one's own"] = {name: (paper(text), words, named) for name, (text, words, named) in PAPERS.items()}
 CASES = {f"{door}: {name}": case for door, cases in DOORS.items() for name, case in cases.items()}
 
 

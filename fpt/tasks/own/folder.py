@@ -170,7 +170,9 @@ def _open(file: Path) -> Any:
             stored.load()
             image = ImageOps.exif_transpose(stored)
     except (OSError, UnidentifiedImageError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise DataError(f"{file} is no image that can be read: {error}") from error
+        unknown = isinstance(error, UnidentifiedImageError)  # whose text names a buffer of ours
+        why = "its bytes have no format of an image" if unknown else str(error)
+        raise DataError(f"{file} is no image that can be read: {why}") from error
     if image.mode in ("I", "F"):
         raise DataError(f"{file} has pixels of 32 bits, and which value is white is not known; save it with 8 or 16.")
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:  # what lies under it may be any colour

@@ -124,7 +124,13 @@ def _labels(column: "pd.Series[Any]") -> tuple[Tensor, list[Any]]:
     _check_cells(column)
     counts = column.value_counts()
     counts = counts[counts > 0]  # parquet may list classes that no row has
-    if _is_measured(column, len(counts)) or len(counts) > min(MOST_CLASSES, len(column) // 2):
+    many = len(counts) > min(MOST_CLASSES, len(column) // 2)
+    if many and not pd.api.types.is_numeric_dtype(column):
+        raise DataError(
+            f"column {column.name} has {len(counts):,} different values in {len(column):,} rows: a class needs two "
+            f"rows or more in the mean, and at most {MOST_CLASSES:,} classes are read. Name another target."
+        )
+    if many or _is_measured(column, len(counts)):
         raise DataError(
             f"column {column.name} has {len(counts):,} different values in {len(column):,} rows: numbers to "
             "predict, not classes. Cut them into classes first, as pandas.qcut(column, 4) does into four of equal "
