@@ -94,7 +94,10 @@ def rules_as_text(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _read(written: Mapping[str, Any]) -> Rule:
-    """{reaches: FPT, level: 99.9, table: ...}: what is no field of a rule is its kind."""
+    """As it is written today, or as before functions had a key: {reaches: FPT, level: 99.9, table: ...}, where what is
+    no field of a rule is its kind."""
+    if "function" in written:
+        return Rule.model_validate(written)
     (kind,) = (key for key in written if key not in Rule.model_fields)
     rows = written[kind]
     rest = {key: value for key, value in written.items() if key != kind}

@@ -19,6 +19,7 @@ from fpt.papers.schema import (
     BOUNDS,
     FUNCTIONS,
     GAP,
+    MANY,
     Claim,
     Fields,
     Finding,
@@ -89,10 +90,23 @@ def _rule_contradictions(paper: Paper, rule: Rule, numbers: Any = None) -> Itera
         return
     rows = paper.tables[rule.table].rows
     yield from (str(unknown(f"row of {rule.table}", row, rows)) for row in rule.rows if row not in rows)
-    needed = 1 if rule.has_function or rule.kind == "near" else 2
+    yield from _function_contradictions(rule) if rule.has_function else _too_few(rule)
+
+
+def _too_few(rule: Rule) -> Iterator[str]:
+    needed = 1 if rule.kind == "near" else 2
     if len(set(rule.rows)) < needed:
         yield f"{rule.kind} needs {needed} different rows; the rule names {', '.join(rule.rows) or 'no row'}"
-    if rule.has_function and not rule.words:
+
+
+def _function_contradictions(rule: Rule) -> Iterator[str]:
+    least, most = FUNCTIONS.get(rule.kind, (1, MANY))
+    if not least <= len(rule.rows) <= most:  # some read a row twice
+        needed = f"{least} rows" if least == most else f"{least} rows or more"
+        yield f"{rule.kind} needs {needed}; the rule names {', '.join(rule.rows) or 'no row'}"
+    if rule.kind == "reaches" and isinstance(rule.level, str):
+        yield f"reaches needs a level, in percent; level = {rule.level!r}"
+    if not rule.words:
         yield f"a rule that the function {rule.kind} decides says what it asks: words"
 
 

@@ -53,12 +53,17 @@ KINDS: Mapping[str, str] = {
     "rate_ratio": "the best learning rate of {first}, by validation loss, is {least} to {most} times that of {others}",
     "baseline": "the computed score is the printed number: {level}",
 }
-FUNCTIONS = (  # that decide one claim or two, each by a row of its name in KINDS of fpt/claims/rules.py
-    "above_linear", "attends", "crossing", "drop", "falls_with_steps", "fixed_and_tuned", "inverts",
-    "inverts_somewhere", "jump", "larger_difference", "linear", "loses_at_papers_rate", "lower", "lower_rate",
-    "never_reaches", "orders_differ", "plane", "ratio_slope", "reaches", "same_loss", "small_gap", "underfits",
-    "unstable",
-)  # fmt: skip
+MANY = 99
+# What decides one claim or two, each by a row of its name in KINDS of fpt/claims/rules.py: how many rows it reads,
+# at least and at most.
+FUNCTIONS: Mapping[str, tuple[int, int]] = {
+    "above_linear": (1, MANY), "attends": (1, MANY), "crossing": (2, 2), "drop": (1, MANY),
+    "falls_with_steps": (2, MANY), "fixed_and_tuned": (2, MANY), "inverts": (2, 2), "inverts_somewhere": (2, 2),
+    "jump": (3, MANY), "larger_difference": (4, 4), "linear": (1, MANY), "loses_at_papers_rate": (1, MANY),
+    "lower": (2, MANY), "lower_rate": (2, MANY), "never_reaches": (2, 2), "orders_differ": (4, 4), "plane": (2, 2),
+    "ratio_slope": (4, MANY), "reaches": (1, MANY), "same_loss": (2, MANY), "small_gap": (1, MANY),
+    "underfits": (2, MANY), "unstable": (1, MANY),
+}  # fmt: skip
 ANY_BOUND = ("by", "to", "level")  # what a function of its own may read
 # By what a rule of each kind is bounded; it is refused another bound, which nothing would read.
 BOUNDS: Mapping[str, tuple[str, ...]] = {

@@ -128,6 +128,8 @@ RULE = "beats: [FP, UR], table: toy-table-1"
         ),
         ("[FP, UR]", "[FP, UR], by: -1", "line 26: claims.T-01.rule[0].by = -1: must be greater than or equal to 0"),
         ("[FP, UR]", "[FP, UR], by: 5, to: 5", "line 26: to = 5 must be above by = 5"),
+        ("beats: [FP, UR]", "function: plane, rows: [FP], words: so", "line 26: plane needs 2 rows; the rule names FP"),
+        ("beats: [FP, UR]", "function: reaches, rows: [FP], words: so", "line 26: reaches needs a level, in percent"),
         ("[FP, UR]", "[FP, UR], level: 5", "line 26: beats does not read level, but by and to"),
         (
             "[FP, UR]",
