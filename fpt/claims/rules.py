@@ -73,7 +73,7 @@ class Kind:
     `decide` does so, a function, and `sides` say which of the rows a single rule needs.
     """
 
-    measured: Callable[[Case, Rows, Rows], list[Comparison]] = accuracy
+    measured: Callable[[Case, Rows, Rows], list[Comparison]] | None = None
     sides: Callable[[Rows], Sides] | None = None
     low: str = "0"
     high: str = "inf"
@@ -82,6 +82,9 @@ class Kind:
     together: bool = False  # whether one study has to have all of its rows
     at: tuple[str, ...] | None = None  # where rates are read; None: where the rule says
     decide: Callable[[Case], list[Comparison]] | None = None
+
+    def __post_init__(self) -> None:
+        assert (self.measured is None) is not (self.decide is None), "a kind measures, or decides by a function"
 
 
 KINDS = {
@@ -153,6 +156,7 @@ def comparisons_of(case: Case) -> list[Comparison]:
 def _measured(case: Case, kind: Kind) -> list[Comparison]:
     """What is measured of every pair of rows, between the limits."""
     found = []
+    assert kind.measured
     for plus, minus in kind.sides(case.rule.rows) if kind.sides else []:
         tie = kind.ties and _tied(case.rows[plus[0]], case.rows[minus[0]])
         low, high = ("-margin", "inf") if tie else (kind.low, kind.high)
