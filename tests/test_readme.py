@@ -56,7 +56,7 @@ def test_only_tiny_lm_is_shown_to_beat_a_linear_classifier_on_mnist() -> None:
     linear = baseline("mnist", LINEAR)
     assert f"a linear classifier has {linear:.1f}%" in FIRST_SCREEN
     assert level("long-mnist", "UP").low > linear
-    others = [place for place in PAIRS.values() if place.task == "mnist" and "tiny-lm" not in place.cell("UP").pair]
+    others = [place for place in PAIRS.values() if place.task == "mnist" and "tiny-lm" not in place.arm("UP").pair]
     others += [Place("fresh-minilm", "mnist"), Place("recipe", "mnist", "minilm, layers 2")]
     others.append(Place("long-minilm", "mnist"))
     assert not [place for place in others for arm in ("FP", "UP") if place.level(arm).low > linear]

@@ -32,7 +32,8 @@ def case(kind, first, second):
     rule = Rule.model_construct(kind=kind, rows=(first.name, second.name), at="tuned")
     table = SimpleNamespace(kind="accuracy")
     rows = {
-        arm.name: SimpleNamespace(arm=arm, label=arm.name, table=table, rate=lambda at: at) for arm in (first, second)
+        arm.name: SimpleNamespace(arm=arm, task=arm.task, label=arm.name, table=table, rate=lambda at: at)
+        for arm in (first, second)
     }
     return Case(rule, rows)
 

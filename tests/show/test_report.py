@@ -121,7 +121,7 @@ def test_two_seeds_have_a_difference_and_no_interval(monkeypatch: pytest.MonkeyP
         values, rates = pd.Series(accuracies), pd.Series([1e-3, 1e-3])
         nothing = pd.DataFrame()
         return SimpleNamespace(
-            task="digits", name="FP", tuned=lambda: values, choices=lambda: rates, without=lambda: nothing
+            task="digits", name="FP", values=lambda: values, choices=lambda: rates, without=lambda: nothing
         )
 
     sides = {"published": {"s": arm([0.5, 0.5])}, "own": {"s": arm([0.5, 0.6])}}
@@ -164,7 +164,7 @@ def test_own_data_and_an_own_model_are_found_from_the_pages_of_the_book(
     assert list(found.results) == here  # named by checksums of the files
     assert len(here) == 2
     monkeypatch.chdir(own.parent)
-    with pytest.raises(SpecError, match=r"no file mine\.npz"):
+    with pytest.raises(SpecError, match="no folder models/mine"):
         load_runs(study.folder)
 
 
