@@ -189,12 +189,19 @@ def probes_of(splits: Sequence[FiniteSplit], classes: int, strengths: Sequence[f
 
 def probe_of(train: Examples, classes: int, strength: float) -> dict[str, Tensor]:
     """The output layer of a probe on features (n, 1, width): multinomial logistic regression on standardised features
-    with scikit-learn's C = `strength`, the standardisation folded into its weights."""
+    with scikit-learn's C = `strength`, the standardisation folded into its weights.
+
+    A feature that varies by less than float32 can tell beside the widest one is left as it is, and so has next to no
+    weight. MiniLM has three, of 1e-9 and below: standardised, their weights are 1e30, and the first gradient of
+    whatever trains below the head overflows."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
     scaler = StandardScaler()
-    x = scaler.fit_transform(train.inputs[:, 0].double().cpu().numpy())
+    features = train.inputs[:, 0].double().cpu().numpy()
+    spread = scaler.fit(features).scale_
+    spread[spread < np.finfo(np.float32).eps * spread.max()] = 1.0
+    x = scaler.transform(features)
     y = train.targets[:, 0].cpu().numpy()
     weight, bias = torch.zeros(classes, x.shape[1], dtype=torch.float64), torch.full((classes,), NEVER).double()
     seen = np.unique(y)  # a seed may hold out all examples of a rare class: the probe never names it

@@ -90,6 +90,16 @@ def test_a_probe_never_names_a_class_that_its_seed_holds_out() -> None:
         assert {*logits.argmax(-1).tolist()} <= {*labels.tolist()}
 
 
+@pytest.mark.parametrize("dead", [0.0, 1e-33, 1e-9])
+def test_a_feature_that_hardly_varies_gets_no_huge_weight(dead) -> None:
+    inputs, targets = torch.randn(60, 1, 4, generator=torch.Generator().manual_seed(0)), torch.arange(60)[:, None] % 3
+    inputs[:, :, 3] *= dead
+    head = features.probe_of(Examples(inputs, targets), 3, strength=1.0)
+    without = features.probe_of(Examples(inputs[:, :, :3], targets), 3, strength=1.0)
+    assert head["output_layer.weight"].abs().max() < 10
+    torch.testing.assert_close(head["output_layer.weight"][:, :3], without["output_layer.weight"], rtol=1e-2, atol=1e-3)
+
+
 def test_probes_are_the_same_bits_whatever_the_threads() -> None:
     rows = torch.randn(3000, 1, 64, generator=torch.Generator().manual_seed(0))
     data = sixths(Examples(rows, torch.arange(3000)[:, None] % 20))
