@@ -72,3 +72,8 @@ def test_the_first_bits_are_the_same_on_every_machine() -> None:
     assert "".join(map(str, xor)) == "01010010111010100101"
     memory = load("bit-memory").split(0).batch(0, 1).inputs[0, 5, :12].tolist()
     assert memory == [0, 0, 0, 0, 0, 1, 0, -1, -1, 0, 1, 1]
+
+
+def test_more_inputs_than_python_writes_out_are_a_power_of_two():
+    assert "2^50000 possible inputs" in load("bit-xor", strings=1, length=50_000).source
+    assert "1,024 possible inputs" in load("bit-xor").source
