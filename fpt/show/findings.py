@@ -48,11 +48,6 @@ def verdicts_by_id(rows: pd.DataFrame) -> dict[str, Word]:
     return {name: Word(*each) for name, *each in zip(names, shown["word"], shown["note"], strict=True)}
 
 
-def _of_finding(name: str, rows: pd.DataFrame) -> pd.DataFrame:
-    """The contrasts of a finding itself, without those of its claims."""
-    return rows[(rows["claim"] == "") & (rows["finding"] == name) & (rows["pair"] != "")]
-
-
 def pairs_on(name: str, side: str) -> list[str]:
     """The counted pairs whose word on a claim or a finding is this one: for, against, open. In alphabetical order."""
     rows = verdict_rows()
