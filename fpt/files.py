@@ -18,6 +18,8 @@ from fpt.errors import DataError, FptError, SpecError, check_known
 STUDY_FILE = "study.yaml"  # of a folder of runs/
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # of such a folder
 
+State = tuple[int, int] | None  # of a file: its size and time of change; None where there is none
+
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
@@ -122,7 +124,7 @@ def sha256(path: str | os.PathLike[str], kind: type[FptError] = DataError) -> st
         raise kind(f"{path}: cannot be read ({error.strerror}).") from error
 
 
-def state_of(path: Path) -> tuple[int, int] | None:
+def state_of(path: Path) -> State:
     """Size and time of change of a file: while they stay, it is taken for the same. None where there is no file."""
     try:
         found = path.stat()
@@ -147,7 +149,7 @@ def check_sha256(path: Path, expected: str, advice: str, kind: type[FptError] = 
 
 
 @cache
-def _known_sha256(path: Path, state: tuple[int, int] | None) -> str:
+def _known_sha256(path: Path, state: State) -> str:
     return sha256(path)
 
 

@@ -7,6 +7,7 @@ claim) of a finding.
 
 import hashlib
 import math
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pandas as pd
 from fpt.claims import words
 from fpt.claims.asked import HOW_PLANNED
 from fpt.errors import DataError
-from fpt.files import STUDY_FILE, workspace, write_atomically
+from fpt.files import STUDY_FILE, State, state_of, workspace, write_atomically
 from fpt.results.arm import ARMS, ROWS
 from fpt.sweeps.record import PUBLISHED, RESULT
 
@@ -91,10 +92,17 @@ def as_text(value: Any) -> str:
 
 
 def read(folder: Path) -> pd.DataFrame:
-    """The table of both files in a folder: text is never nan, and numbers that are not there are.
+    """The table of both files in a folder: text is never nan, and numbers that are not there are. It is read once for
+    as long as the files stay as they are.
 
     Raises DataError where one is missing, has other columns or text for a number, or was written at another time.
     """
+    states = (state_of(folder / CONTRASTS), state_of(folder / CLAIMS))
+    return _joined(folder, states).copy(deep=False)  # pandas copies what is written to
+
+
+@cache
+def _joined(folder: Path, states: tuple[State, State]) -> pd.DataFrame:
     contrasts, claims = _read(folder / CONTRASTS, OF_CONTRASTS), _read(folder / CLAIMS, OF_CLAIMS)
     given, other = (table[DIGEST].iloc[0] for table in (claims, contrasts))
     lost = sorted({*claims["id"]} - {*contrasts["id"], ""})

@@ -12,7 +12,7 @@ from typing import Any
 
 from fpt.documents import line_of, read_model
 from fpt.errors import SpecError, check_known, unknown
-from fpt.files import state_of, workspace_around
+from fpt.files import State, state_of, workspace_around
 from fpt.papers.schema import (
     ANY_BOUND,
     BASELINES,
@@ -31,7 +31,7 @@ from fpt.papers.schema import (
 
 FOLDERS = [Path(__file__).parent]  # every .yaml file in them is a paper
 OWN = "papers"  # of a workspace
-Files = tuple[tuple[Path, tuple[int, int] | None], ...]  # each with its state
+Files = tuple[tuple[Path, State], ...]  # each with its state
 
 
 def load_paper(path: Path, label: str = "") -> Paper:
@@ -140,7 +140,7 @@ def _files(folder: Path) -> Files:
 
 
 @cache
-def _read(path: Path, label: str, state: tuple[int, int] | None) -> Paper:
+def _read(path: Path, label: str, state: State) -> Paper:
     return load_paper(path, label)
 
 

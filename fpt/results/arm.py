@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from fpt.errors import DataError, SpecError
-from fpt.files import state_of
+from fpt.files import State, state_of
 from fpt.results.estimate import Estimate
 from fpt.results.stats import mean_of, sampling_noise
 from fpt.sweeps import selection
@@ -395,9 +395,7 @@ def published_arms(folder: Path) -> tuple[dict[str, Arm], Faults]:
 
 
 @cache
-def _published(
-    folder: Path, listed: tuple[int, int] | None, files: tuple[tuple[Path, tuple[int, int] | None], ...]
-) -> tuple[dict[str, Arm], Faults]:
+def _published(folder: Path, listed: State, files: tuple[tuple[Path, State], ...]) -> tuple[dict[str, Arm], Faults]:
     arms, faults, known = dict[str, Arm](), Faults(), set[str]()
     for line in lines(folder.parent / ARMS, folder.name):
         place, recorded = folder / PUBLISHED / str(line["sweep"]), line.pop("record")
@@ -435,9 +433,7 @@ def served(path: Path, study: str, table: str) -> Iterator[Mapping[str, str]]:
 
 
 @cache
-def _listed(
-    path: Path, state: tuple[int, int] | None, columns: tuple[str, ...]
-) -> dict[str, list[tuple[int, dict[str, str]]]]:
+def _listed(path: Path, state: State, columns: tuple[str, ...]) -> dict[str, list[tuple[int, dict[str, str]]]]:
     """The lines of a CSV file by study, with their numbers, read once for as long as it stays as it is."""
     found: dict[str, list[tuple[int, dict[str, str]]]] = {}
     if state is None:

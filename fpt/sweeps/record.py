@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fpt.documents import explained
 from fpt.errors import DataError
-from fpt.files import known_sha256, read_json, state_of
+from fpt.files import State, known_sha256, read_json, state_of
 from fpt.sweeps import selection
 from fpt.training.recipe import ANSWERS, ATTENTION, MEASURES, WINDOWS, Recipe
 
@@ -226,7 +226,7 @@ def read_table(folder: Path, name: str) -> "pd.DataFrame":
 
 
 @cache
-def _read(path: Path, state: tuple[int, int] | None) -> "pd.DataFrame":
+def _read(path: Path, state: State) -> "pd.DataFrame":
     """A table, read once in a process for as long as it is the same file."""
     import pandas as pd
 

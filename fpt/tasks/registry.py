@@ -12,7 +12,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from fpt.errors import SpecError, check_known, check_options, naming
-from fpt.files import cache_folder, from_workspace, state_of, workspace_around
+from fpt.files import State, cache_folder, from_workspace, state_of, workspace_around
 from fpt.tasks.catalogue import BY_MODEL, MOST, READS, TASKS, Entry, OwnTable
 from fpt.tasks.own.paths import check_there, own_kind, own_path
 
@@ -54,7 +54,7 @@ def own_code(name: str) -> Path | None:
 
 
 @cache
-def _executed(path: Path, state: tuple[int, int] | None) -> Entry:
+def _executed(path: Path, state: State) -> Entry:
     """The entry TASK of a file, which is executed once for as long as it stays as it is."""
     found = runpy.run_path(str(path), run_name=f"fpt_task_{path.stem}").get("TASK")
     if not isinstance(found, Entry) or path.stem in TASKS or not re.fullmatch(r"[A-Za-z0-9_-]+", path.stem):

@@ -48,9 +48,11 @@ def test_every_text_can_be_read_by_the_rules_of_today() -> None:
     ],
 )
 def test_a_question_is_the_same_if_its_text_is(name: str, given: str, word: str) -> None:
-    assert asked_as(claims()[name], record(name, given)) == word
-    assert asked_as(claims()[name], record("L-04", given)) == EXPLORATORY
-    assert asked_as(claims()[name], record(name, given) | {"rules": RULES - 1}) == CHANGED
+    claim = claims()[name]
+    today = rule_hash(claim)
+    assert asked_as(claim, today, record(name, given)) == word
+    assert asked_as(claim, today, record("L-04", given)) == EXPLORATORY
+    assert asked_as(claim, today, record(name, given) | {"rules": RULES - 1}) == CHANGED
 
 
 def test_runs_before_another_evaluation_were_asked_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,5 +62,5 @@ def test_runs_before_another_evaluation_were_asked_otherwise(monkeypatch: pytest
     known = {"before": anew | {"first": date(2026, 11, 22), "rule": text}, rule_hash(claim): anew}
     monkeypatch.setattr("fpt.claims.asked.asked", lambda: {"R-02": known})
     for each in known:
-        assert asked_as(claim, record("R-02", each, "2026-11-24T00:00:00Z")) == CHANGED
-        assert asked_as(claim, record("R-02", each)) == PLANNED
+        assert asked_as(claim, rule_hash(claim), record("R-02", each, "2026-11-24T00:00:00Z")) == CHANGED
+        assert asked_as(claim, rule_hash(claim), record("R-02", each)) == PLANNED
