@@ -1,19 +1,22 @@
 """Labelled texts: what each way of training reached at the one rate that a few tuning seeds took together.
 
-The study runs/intents-rates is published sweep by sweep. What is here reads those that are there.
+Two studies are read: the tuning seeds, which chose their own rates, and fresh seeds at the same rates. Both are
+published sweep by sweep. What is here reads those that are there.
 """
 
 import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fpt.results.arm import Arm, remembered
-from fpt.results.baselines import LINEAR, Score, known_scores
+from fpt.results.baselines import LINEAR, Score, counted, known_scores
 from fpt.results.contrasts import Contrast, Level, arms_of
-from fpt.results.difference import paired_difference
+from fpt.results.difference import Reading, difference
 from fpt.sweeps.selection import best_rate, macro_by_seed
 
-STUDY, PROBE = "intents-rates", "probe"
+TUNING, FRESH = "intents-rates", "intents"
+PROBE = "probe"
 WAYS = {  # letters of an arm, from the cheapest on -> what pages call it
     PROBE: "probe",
     "NP": "norms and head",
@@ -39,35 +42,53 @@ class Setting:
 class Tried:
     """A way of training in a setting, and beside it the probe with as many labels.
 
-    Its rate (of a probe: its strength) has the best mean macro accuracy on the validation texts of its tuning seeds,
-    ties to the smaller. These seeds chose it, so their test accuracy is exploratory.
+    Its `rate` and the probe's `strength` have the best mean macro accuracy on the validation texts of the tuning seeds,
+    ties to the smaller. What these seeds reach themselves is exploratory, because they chose.
     """
 
     arm: Arm
+    rate: float
     probe: Arm
-
-    @property
-    def rate(self) -> float:
-        return chosen(self.arm)
+    strength: float
 
     def level(self, at: float | None = None) -> Level:
         """Test accuracy in percent at its rate, or another one of its grid."""
         at = self.rate if at is None else at
         return Level.of(self.arm.estimate(at).in_percent, rate=at)
 
-    def over_probe(self, at: float | None = None) -> Contrast:
+    def over_probe(self, at: float | None = None, left_out: Collection[int] = ()) -> Contrast:
         """Its accuracy, at its rate or another one, minus the probe's at its strength, in points; paired by seed and
-        by test text."""
-        at = self.rate if at is None else at
-        strength = chosen(self.probe)
-        found = paired_difference([(self.arm, at, None)], [(self.probe, strength, None)])
-        first, second = (100 * float(values.mean()) for values in (self.arm.values(at), self.probe.values(strength)))
-        return Contrast.of(found.in_points, first=first, second=second)
+        by test text. Without the texts of these numbers."""
+        return apart([(self.arm, self.rate if at is None else at)], [(self.probe, self.strength)], left_out)
 
     @property
     def minutes(self) -> float:
         """Wall time of one run, in minutes; of a probe its share of the features of a seed."""
         return float(self.arm.result["wall_seconds"]) / len(self.arm.runs) / 60
+
+
+At = tuple[Arm, float]  # an arm, and the rate at which it is read
+
+
+def apart(plus: Sequence[At], minus: Sequence[At], left_out: Collection[int] = ()) -> Contrast:
+    """The accuracies of some arms, each at a rate, minus those of others, in points; paired by seed and by test text.
+    Without the texts of these numbers."""
+    sides = [[_read(arm, rate, left_out) for arm, rate in side] for side in (plus, minus)]
+    first, second = (100 * sum(float(each.scores.mean()) for each in side) for side in sides)
+    return Contrast.of(difference(sides[0], sides[1]).in_points, first=first, second=second)
+
+
+def _read(arm: Arm, rate: float, left_out: Collection[int]) -> Reading:
+    right = arm.right(rate)
+    kept = right.loc[:, ~right.columns.get_level_values("example").isin([*left_out])]
+    return Reading(kept.mean(axis=1), right=kept, collapsed=bool(arm.collapsed(rate).any()))
+
+
+def suspicious(task: str) -> list[int]:
+    """Numbers of the test texts whose label is not among the three that a linear classifier of words ranks first,
+    fitted on the other four fifths of all texts (notebooks/ladder.ipynb)."""
+    found = counted("suspicious")
+    return [int(number) for numbers in found.loc[found["task"] == task, "examples"] for number in numbers]
 
 
 @remembered
@@ -78,19 +99,23 @@ def chosen(arm: Arm) -> float:
     return found
 
 
-def probes(task: str, root: Path | None = None) -> dict[int, Tried]:
+def probes(task: str, root: Path | None = None, study: str = TUNING) -> dict[int, Tried]:
     """The published probes of a task of texts by their labels a class (0: all)."""
-    return {_labels(arm): Tried(arm, arm) for arm in _arms(task, root) if arm.letters == PROBE}
+    strengths = {_labels(arm): chosen(arm) for arm in _arms(task, root, TUNING) if arm.letters == PROBE}
+    known = {_labels(arm): arm for arm in _arms(task, root, study) if arm.letters == PROBE}
+    return {labels: Tried(arm, strengths[labels], arm, strengths[labels]) for labels, arm in known.items()}
 
 
-def tried(task: str, root: Path | None = None) -> dict[Setting, dict[str, Tried]]:
+def tried(task: str, root: Path | None = None, study: str = TUNING) -> dict[Setting, dict[str, Tried]]:
     """What is published of a task of texts beside the probe: by setting, few labels and few steps first, the ways of
-    training by their letters. One whose probe is not published is left out."""
-    known, found = probes(task, root), dict[Setting, dict[str, Tried]]()
-    for arm in sorted(_arms(task, root), key=lambda arm: [*WAYS].index(arm.letters)):
-        if arm.letters != PROBE and _labels(arm) in known:
-            here = found.setdefault(Setting(_labels(arm), arm.steps), {})
-            here[arm.letters] = Tried(arm, known[_labels(arm)].arm)
+    training by their letters. One whose probe is not published is left out, and of fresh seeds one without a rate that
+    tuning seeds chose."""
+    known, found = probes(task, root, study), dict[Setting, dict[str, Tried]]()
+    rates = {_place(arm): chosen(arm) for arm in _arms(task, root, TUNING)}
+    for arm in sorted(_arms(task, root, study), key=lambda arm: [*WAYS].index(arm.letters)):
+        rate, probe = rates.get(_place(arm)), known.get(_labels(arm))
+        if arm.letters != PROBE and probe and rate in arm.rates:
+            found.setdefault(_place(arm)[0], {})[arm.letters] = Tried(arm, rate, probe.arm, probe.strength)
     return dict(sorted(found.items(), key=lambda each: (each[0].labels or math.inf, each[0].steps)))
 
 
@@ -99,8 +124,14 @@ def linear(task: str, labels: int = 0) -> Score:
     return known_scores(task, labels=labels)[LINEAR]
 
 
-def _arms(task: str, root: Path | None) -> list[Arm]:
-    return [arm for (name, _), arm in arms_of(STUDY, root).items() if name == task and arm.letters in WAYS]
+def _arms(task: str, root: Path | None, study: str) -> list[Arm]:
+    """The arms that train as the tuning seeds do: not those at a constant rate."""
+    arms = [arm for (name, _), arm in arms_of(study, root).items() if name == task and arm.letters in WAYS]
+    return [arm for arm in arms if arm.letters == PROBE or arm.recipe.schedule == "cosine"]
+
+
+def _place(arm: Arm) -> tuple[Setting, str]:
+    return Setting(_labels(arm), arm.steps), arm.letters
 
 
 def _labels(arm: Arm) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fpt.results.texts import WAYS, Setting, linear, probes, tried
+from fpt.results.texts import FRESH, WAYS, Setting, apart, linear, probes, suspicious, tried
 
 TASK, FEW = "banking77", Setting(10, 481)
 
@@ -27,9 +27,35 @@ def test_the_lead_over_the_probe_is_paired_by_seed_and_text() -> None:
     found = full.over_probe()
     assert found.value == pytest.approx(full.level().value - probe.level().value)
     assert (found.first, found.second) == pytest.approx((full.level().value, probe.level().value))
-    apart = full.arm.right(full.rate) - probe.arm.right(probe.rate)
-    assert found.seed_variance == pytest.approx(1e4 * apart.mean(axis=1).var() / len(apart))
+    ahead = full.arm.right(full.rate) - probe.arm.right(probe.rate)
+    assert found.seed_variance == pytest.approx(1e4 * ahead.mean(axis=1).var() / len(ahead))
     assert found.high - found.low < full.level().high - full.level().low
+
+
+def test_texts_that_are_left_out_count_in_no_mean() -> None:
+    full, numbers = tried(TASK)[FEW]["WP"], suspicious(TASK)
+    assert 0 < len(numbers) < 3_080 / 10
+    answers = pd.read_parquet(full.arm.folder / "answers.parquet").query(
+        "part == 'test' and learning_rate == @full.rate"
+    )
+    kept = answers[~answers["example"].isin(numbers)]
+    found = full.over_probe(left_out=numbers)
+    assert found.first == pytest.approx(100 * (kept["predicted"] == kept["target"]).mean())
+    assert found.first > full.level().value
+
+
+def test_what_is_read_on_both_sides_is_no_difference() -> None:
+    full = tried(TASK)[FEW]["WP"]
+    assert apart([(full.arm, full.rate)], [(full.arm, full.rate)]).value == 0
+
+
+def test_fresh_seeds_are_read_at_the_rate_that_tuning_seeds_chose() -> None:
+    tuned = tried(TASK)
+    for setting, ways in tried(TASK, study=FRESH).items():
+        for way, each in ways.items():
+            assert each.rate == tuned[setting][way].rate
+            assert not {*each.arm.fields["seeds"]} & {*tuned[setting][way].arm.fields["seeds"]}
+            assert each.strength == probes(TASK)[setting.labels].rate
 
 
 def test_settings_come_with_few_labels_first_and_ways_from_the_cheapest_on(root: Path) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 from fpt.results.baselines import LINEAR, counted
 from fpt.results.estimate import PERCENT, number_text
 from fpt.results.runs import rate_text
-from fpt.results.texts import PROBE, WAYS, Setting, Tried, linear, probes, tried
+from fpt.results.texts import PROBE, TUNING, WAYS, Setting, Tried, linear, probes, suspicious, tried
 from fpt.show import plot
 from fpt.show.html import CaptionedFigure, Table
 from fpt.show.places import NONE
@@ -63,11 +63,11 @@ def _line(axes: Any, way: str, each: Tried) -> pd.DataFrame:
     return runs.assign(way=WAYS[way], chosen=each.rate)
 
 
-def texts_table(task: str, caption: str) -> Table:
+def texts_table(task: str, caption: str, study: str = TUNING) -> Table:
     """A row a way of training that is published, few labels first: test accuracy in percent, the difference to the
-    probe with as many labels, and the rate; above them the classifier without a model, whose interval is of texts
-    alone."""
-    known, settings = probes(task), tried(task)
+    probe with as many labels, also without suspicious texts, and the rate; above them the classifier without a model,
+    whose interval is of texts alone."""
+    known, settings = probes(task, study=study), tried(task, study=study)
     lines = counted()
     options = lines[(lines["task"] == task) & (lines["what"] == LINEAR)]["options"]
     rows: list[dict[str, str]] = []
@@ -87,9 +87,11 @@ def texts_table(task: str, caption: str) -> Table:
 
 def _row(way: str, each: Tried, setting: Setting | None = None) -> dict[str, str]:
     steps = f", {setting.steps:,} steps" if setting else ""
+    left_out = suspicious(each.arm.task)
     return {
         "trained": f"{WAYS[way]}{steps}",
         "test accuracy, %": each.level().cell,
         "minus the probe, points": each.over_probe().cell if setting else NONE,
+        "without suspicious texts": each.over_probe(left_out=left_out).cell if setting else NONE,
         "rate": rate_text(each.rate) if setting else f"strength {each.rate:g}",
     }
