@@ -79,7 +79,7 @@ def published(*tasks: str) -> list[Any]:
 
 def test_the_file_says_what_computed_it_on_which_data() -> None:
     content = json.loads(FILE.read_text())
-    assert {"version", "git", "versions", "computed_utc", "scores", "left", "losses"} == set(content)
+    assert {"version", "git", "versions", "computed_utc", "scores", "left", "losses", "suspicious"} == set(content)
     assert content["git"]["dirty"] is False
     for line in content["scores"] + content["left"]:
         assert set(line) == {"task", "variant", "options", "what", "share", "of", "train", "seeds", "data_checksum"}
@@ -91,6 +91,9 @@ def test_the_file_says_what_computed_it_on_which_data() -> None:
         assert len(line["data_checksum"]) == 64
     for line in content["losses"]:
         assert set(line) == {"task", "backbone", "nats", "data_checksum"}
+        assert {line["data_checksum"]} == {each.data_checksum for each in published(line["task"])}
+    for line in content["suspicious"]:
+        assert line["examples"] == sorted(set(line["examples"]))
         assert {line["data_checksum"]} == {each.data_checksum for each in published(line["task"])}
 
 

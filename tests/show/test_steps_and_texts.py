@@ -3,7 +3,7 @@
 import pytest
 
 from fpt.results import contrast
-from fpt.results.texts import probes, tried
+from fpt.results.texts import linear, probes, tried
 from fpt.show import PAIRS
 from fpt.show.pages.lora import lora_ratios
 from fpt.show.pages.steps import OverSteps, ends_table, over_steps, ratios_table
@@ -60,9 +60,9 @@ def test_the_figure_of_texts_has_a_panel_a_setting_and_lines_of_what_is_to_beat(
     settings = tried("banking77")
     assert len([axes for axes in figure.axes if axes.get_visible()]) == len(settings)
     few = figure.axes[0]
-    across = [line.get_ydata()[0] for line in few.lines if line.get_linestyle() in ("--", ":")]
-    assert across[0] == pytest.approx(probes("banking77")[10].level().value)
-    assert len(across) == 2
+    across = {line.get_label(): line.get_ydata()[0] for line in few.lines if len(set(line.get_ydata())) == 1}
+    assert across["probe"] == pytest.approx(probes("banking77")[10].level().value)
+    assert across["TF-IDF, linear SVM"] == pytest.approx(100 * linear("banking77", 10).share)
     assert "full training: 83.9%" in figure.get_label()
 
 
