@@ -13,7 +13,7 @@ from fpt.results.arm import Arm, remembered
 from fpt.results.baselines import LINEAR, Score, counted, known_scores
 from fpt.results.contrasts import Contrast, Level, arms_of
 from fpt.results.difference import Reading, difference
-from fpt.sweeps.selection import best_rate, macro_by_seed
+from fpt.sweeps.selection import best_rate, chosen_by_few, macro_by_seed
 
 TUNING, FRESH = "intents-rates", "intents"
 PROBE = "probe"
@@ -97,6 +97,14 @@ def chosen(arm: Arm) -> float:
     found = best_rate(macro_by_seed(arm.runs, arm.answers))
     assert found is not None, f"{arm.folder}: some run diverged at every rate"
     return found
+
+
+@remembered
+def few_choose(arm: Arm, labels: int) -> dict[float, float]:
+    """What so many validation texts a class would have chosen of the rates of tuning seeds: the share of a thousand
+    draws that take each (fpt.sweeps.selection.chosen_by_few)."""
+    shares = chosen_by_few(arm.runs, arm.answers, labels).value_counts(normalize=True)
+    return dict(zip(shares.index.astype(float), shares.astype(float), strict=True))
 
 
 def probes(task: str, root: Path | None = None, study: str = TUNING) -> dict[int, Tried]:

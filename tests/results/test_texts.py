@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fpt.results.texts import FRESH, WAYS, Setting, apart, linear, probes, suspicious, tried
+from fpt.results.texts import FRESH, WAYS, Setting, apart, chosen, few_choose, linear, probes, suspicious, tried
 
 TASK, FEW = "banking77", Setting(10, 481)
 
@@ -56,6 +56,17 @@ def test_fresh_seeds_are_read_at_the_rate_that_tuning_seeds_chose() -> None:
             assert each.rate == tuned[setting][way].rate
             assert not {*each.arm.fields["seeds"]} & {*tuned[setting][way].arm.fields["seeds"]}
             assert each.strength == probes(TASK)[setting.labels].rate
+
+
+def test_few_texts_choose_among_the_rates_of_the_grid() -> None:
+    arm = tried(TASK)[FEW]["WP"].arm
+    shares = few_choose(arm, 2)
+    assert set(shares) <= {*arm.rates}
+    assert sum(shares.values()) == pytest.approx(1)
+    every = few_choose(
+        arm, int(arm.answers.query("part == 'validation'").groupby(["seed", "target"])["example"].nunique().min())
+    )
+    assert every[chosen(arm)] > shares[chosen(arm)]
 
 
 def test_settings_come_with_few_labels_first_and_ways_from_the_cheapest_on(root: Path) -> None:
