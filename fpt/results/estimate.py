@@ -273,7 +273,7 @@ def rounded(value: float, digits: int, sign: str = "") -> str:
         return f"{value:{sign}}".replace("-", MINUS)
     exact = Decimal(str(round(value, 9)))  # equal means print alike, however they were summed
     nearest = exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0  # + 0: no minus before 0
-    return f"{nearest:{sign},}".replace("-", MINUS)
+    return f"{nearest:{sign},f}".replace("-", MINUS)
 
 
 def two_digits(value: float, more: int = 0) -> str:

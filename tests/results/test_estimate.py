@@ -6,7 +6,7 @@ from decimal import ROUND_HALF_UP, Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -45,6 +45,7 @@ def read_back(text: str) -> list[float]:
 
 @pytest.mark.parametrize("unit", [POINTS, PERCENT, NATS, EXPONENT])
 @given(given=st.tuples(ENDS, ENDS, ENDS).map(sorted))
+@example(given=[-1.0, -1.0, -2e-08])
 def test_a_printed_interval_holds_0_where_the_interval_does(unit: str, given: list[float]) -> None:
     low, value, high = given
     estimate = known(value, low, high, unit)
