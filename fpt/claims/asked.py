@@ -27,8 +27,8 @@ SAID = {"part", "words"}  # of a rule, and decides nothing
 IN_GENERAL = date(2026, 11, 27)  # a rule without a quantifier that was asked before asked for all tasks
 
 
-def asked_as(claim: Claim, today: str, record: Mapping[str, Any]) -> str:
-    """Whether the sweep of a result.json was run for a claim, whose rule has the hash `today`: EXPLORATORY: it was not;
+def asked_as(claim: Claim, hash_today: str, record: Mapping[str, Any]) -> str:
+    """Whether the sweep of a result.json was run for a claim, whose rule has this hash today: EXPLORATORY: it was not;
     PLANNED: with the rule of today; CHANGED: the rule, or how it is evaluated, is another one since."""
     given = record["asks"].get(claim.id)
     if given is None:
@@ -36,7 +36,7 @@ def asked_as(claim: Claim, today: str, record: Mapping[str, Any]) -> str:
     known = asked().get(claim.id, {}).get(given, {})
     if record["rules"] != RULES or record.get("started_utc", "") < known.get("evaluated_anew", ""):
         return CHANGED
-    if given == today:
+    if given == hash_today:
         return PLANNED
     same = "rule" in known and rules_as_text(known) == [_text(rule) for rule in claim.rule]
     return PLANNED if same else CHANGED
@@ -72,8 +72,8 @@ def planned_word(asked_by: Sequence[Claim], case: Case, seeds: int) -> str:
     if seeds < FEW_SEEDS:
         return found
     for claim in asked_by:
-        today = rule_hash(claim)
-        given = {asked_as(claim, today, arm.result) for arm in case.arms.values()}
+        hash_today = rule_hash(claim)
+        given = {asked_as(claim, hash_today, arm.result) for arm in case.arms.values()}
         if given == {PLANNED}:
             return PLANNED
         if EXPLORATORY not in given:

@@ -158,7 +158,7 @@ def plane(case: Case) -> list[Comparison]:
     """Each row beats the other at some rate and budget, at one rate for both: a comparison a row.
 
     Supported: at one of them or more, after Holm's correction over the plane (both comparisons must be). Contradicted:
-    at none of them so, and at each the upper end of its 95% interval is below the margin
+    at none of them so, and at each the upper end of its one-sided 95% interval is below the margin
     (intersection-union): nowhere ahead by a margin. Else open, as where the intervals are wide.
     """
     first, second = case.rule.rows
@@ -175,7 +175,7 @@ def _ahead_somewhere(case: Case, first: str, second: str, tests: Tests) -> Compa
     supports = min(leads, default=1.0)
     significant = sum(p < SIGNIFICANCE for p in leads)
     behind = max(test.below(case.margin) for test in tests.values())
-    contradicts = 1.0 if significant else min(1.0, 2 * behind)
+    contradicts = 1.0 if significant else behind
     rate, budget = min(tests, key=lambda place: (tests[place].n < MINIMUM_PAIRS, tests[place].above(0)))
     note = f"the clearest of {len(tests)} pairs of rate and budget; significant at {significant} of them"
     label = f"{case.label(first)} - {case.label(second)} at {rate_text(rate)} after {budget:,} steps"

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fpt.errors import check_known
 from fpt.results.arm import Arm, remembered
 from fpt.results.baselines import LINEAR, Score, counted, known_scores
 from fpt.results.contrasts import Contrast, Level, arms_of
@@ -74,21 +75,24 @@ def apart(plus: Sequence[At], minus: Sequence[At], left_out: Collection[int] = (
     """The accuracies of some arms, each at a rate, minus those of others, in points; paired by seed and by test text.
     Without the texts of these numbers."""
     sides = [[_read(arm, rate, left_out) for arm, rate in side] for side in (plus, minus)]
-    first, second = (100 * sum(float(each.scores.mean()) for each in side) for side in sides)
+    shared = set.intersection(*({*each.scores.index} for side in sides for each in side))
+    first, second = (100 * sum(float(each.scores[[*shared]].mean()) for each in side) for side in sides)
     return Contrast.of(difference(sides[0], sides[1]).in_points, first=first, second=second)
 
 
 def _read(arm: Arm, rate: float, left_out: Collection[int]) -> Reading:
-    right = arm.right(rate)
+    right = arm.right(rate).fillna(arm.guessing)  # of a run that was never finite
     kept = right.loc[:, ~right.columns.get_level_values("example").isin([*left_out])]
     return Reading(kept.mean(axis=1), right=kept, collapsed=bool(arm.collapsed(rate).any()))
 
 
 def suspicious(task: str) -> list[int]:
     """Numbers of the test texts whose label is not among the three that a linear classifier of words ranks first,
-    fitted on the other four fifths of all texts (notebooks/ladder.ipynb)."""
-    found = counted("suspicious")
-    return [int(number) for numbers in found.loc[found["task"] == task, "examples"] for number in numbers]
+    fitted on the other four fifths of all texts (notebooks/ladder.ipynb). Raises SpecError for a task on which nobody
+    counted them."""
+    found = counted("suspicious").set_index("task")["examples"]
+    check_known("task", task, found.index)
+    return [int(number) for number in found[task]]
 
 
 @remembered
@@ -108,10 +112,15 @@ def few_choose(arm: Arm, labels: int) -> dict[float, float]:
 
 
 def probes(task: str, root: Path | None = None, study: str = TUNING) -> dict[int, Tried]:
-    """The published probes of a task of texts by their labels a class (0: all)."""
+    """The published probes of a task of texts by their labels a class (0: all), those at a strength that tuning seeds
+    chose."""
     strengths = {_labels(arm): chosen(arm) for arm in _arms(task, root, TUNING) if arm.letters == PROBE}
     known = {_labels(arm): arm for arm in _arms(task, root, study) if arm.letters == PROBE}
-    return {labels: Tried(arm, strengths[labels], arm, strengths[labels]) for labels, arm in known.items()}
+    return {
+        labels: Tried(arm, strength, arm, strength)
+        for labels, arm in known.items()
+        if (strength := strengths.get(labels)) in arm.rates and strength is not None
+    }
 
 
 def tried(task: str, root: Path | None = None, study: str = TUNING) -> dict[Setting, dict[str, Tried]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from fpt.errors import SpecError
 from fpt.results.texts import FRESH, WAYS, Setting, apart, chosen, few_choose, linear, probes, suspicious, tried
 
 TASK, FEW = "banking77", Setting(10, 481)
@@ -46,14 +47,17 @@ def test_texts_that_are_left_out_count_in_no_mean() -> None:
 
 def test_what_is_read_on_both_sides_is_no_difference() -> None:
     full = tried(TASK)[FEW]["WP"]
-    assert apart([(full.arm, full.rate)], [(full.arm, full.rate)]).value == 0
+    found = apart([(full.arm, full.rate)], [(full.arm, full.rate)])
+    assert (found.low, found.value, found.high) == (0, 0, 0)
 
 
 def test_fresh_seeds_are_read_at_the_rate_that_tuning_seeds_chose() -> None:
-    tuned = tried(TASK)
-    for setting, ways in tried(TASK, study=FRESH).items():
+    tuned, fresh = tried(TASK), tried(TASK, study=FRESH)
+    assert FEW in fresh
+    for setting, ways in fresh.items():
         for way, each in ways.items():
-            assert each.rate == tuned[setting][way].rate
+            assert each.rate == chosen(tuned[setting][way].arm)
+            assert each.level().value == pytest.approx(100 * each.arm.values(each.rate).mean())
             assert not {*each.arm.fields["seeds"]} & {*tuned[setting][way].arm.fields["seeds"]}
             assert each.strength == probes(TASK)[setting.labels].rate
 
@@ -67,6 +71,11 @@ def test_few_texts_choose_among_the_rates_of_the_grid() -> None:
         arm, int(arm.answers.query("part == 'validation'").groupby(["seed", "target"])["example"].nunique().min())
     )
     assert every[chosen(arm)] > shares[chosen(arm)]
+
+
+def test_texts_that_nobody_counted_are_not_left_out() -> None:
+    with pytest.raises(SpecError, match="mnist"):
+        suspicious("mnist")
 
 
 def test_settings_come_with_few_labels_first_and_ways_from_the_cheapest_on(root: Path) -> None:

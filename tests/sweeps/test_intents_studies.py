@@ -25,7 +25,7 @@ def strengths(tuning: list[Arm]) -> dict[int | None, float]:
     return {arm.fields["task_options"].get("labels"): chosen(arm) for arm in tuning if arm.recipe.solver == "logistic"}
 
 
-@pytest.mark.parametrize("study", ["intents-rates"])
+@pytest.mark.parametrize("study", ["intents-rates", "intents"])
 def test_heads_start_from_the_strength_that_the_tuning_seeds_of_the_probe_chose(
     study: str, strengths: dict[int | None, float], root: Path
 ) -> None:
