@@ -32,9 +32,9 @@ UNKNOWN = (math.nan, math.nan)
 class Comparison:
     """One comparison that a rule makes on one task: an estimate, and what the claim's limits make of it.
 
-    `supports`, `contradicts`: the claim's p-values at its limits, each to be compared with 5%: twice a one-sided p; of a
-    likeness the larger of its two one-sided tests; that an arm leads nowhere (`plane`, as planned) the largest of the
-    one-sided tests. 1 where an edge of the grid could change the word.
+    `supports`, `contradicts`: the claim's p-values at its limits, each to be compared with 5%: twice a one-sided p;
+    of a likeness the larger of its two one-sided tests; that an arm leads nowhere (`plane`, as planned) the largest of
+    the one-sided tests. 1 where an edge of the grid could change the word.
     """
 
     label: str  # "FPT - random"

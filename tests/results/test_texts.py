@@ -48,7 +48,7 @@ def test_texts_that_are_left_out_count_in_no_mean() -> None:
 def test_what_is_read_on_both_sides_is_no_difference() -> None:
     full = tried(TASK)[FEW]["WP"]
     found = apart([(full.arm, full.rate)], [(full.arm, full.rate)])
-    assert (found.low, found.value, found.high) == (0, 0, 0)
+    assert (found.value, found.seed_variance, found.test_variance) == (0, 0, 0)
 
 
 def test_fresh_seeds_are_read_at_the_rate_that_tuning_seeds_chose() -> None:
