@@ -62,6 +62,12 @@ class Tried:
         by test text. Without the texts of these numbers."""
         return apart([(self.arm, self.rate if at is None else at)], [(self.probe, self.strength)], left_out)
 
+    def lost_by_few(self, labels: int) -> float:
+        """Points that its accuracy would lose in the mean, had so many validation texts a class chosen its rate; of
+        tuning seeds (`few_choose`)."""
+        shares = few_choose(self.arm, labels)
+        return self.level().value - sum(share * self.level(rate).value for rate, share in shares.items())
+
     @property
     def minutes(self) -> float:
         """Wall time of one run, in minutes; of a probe its share of the features of a seed."""

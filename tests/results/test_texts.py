@@ -71,6 +71,9 @@ def test_few_texts_choose_among_the_rates_of_the_grid() -> None:
         arm, int(arm.answers.query("part == 'validation'").groupby(["seed", "target"])["example"].nunique().min())
     )
     assert every[chosen(arm)] > shares[chosen(arm)]
+    levels = {rate: tried(TASK)[FEW]["WP"].level(rate).value for rate in shares}
+    expected = sum(share * levels[rate] for rate, share in shares.items())
+    assert tried(TASK)[FEW]["WP"].lost_by_few(2) == pytest.approx(levels[chosen(arm)] - expected)
 
 
 def test_texts_that_nobody_counted_are_not_left_out() -> None:
