@@ -11,8 +11,9 @@ from fpt.results.baselines import LINEAR
 from fpt.results.contrasts import arms_of
 from fpt.results.difference import paired_difference
 from fpt.results.estimate import PERCENT, Estimate, number_text
+from fpt.results.texts import labels_of
 from fpt.show import PAIRS, Place
-from fpt.show.picture import FULL, PROBE, labels_of, texts_arms
+from fpt.show.picture import FULL, PROBE, texts_arms
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

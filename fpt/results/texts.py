@@ -120,13 +120,10 @@ def few_choose(arm: Arm, labels: int) -> dict[float, float]:
 def probes(task: str, root: Path | None = None, study: str = TUNING) -> dict[int, Tried]:
     """The published probes of a task of texts by their labels a class (0: all), those at a strength that tuning seeds
     chose."""
-    strengths = {_labels(arm): chosen(arm) for arm in _arms(task, root, TUNING) if arm.letters == PROBE}
-    known = {_labels(arm): arm for arm in _arms(task, root, study) if arm.letters == PROBE}
-    return {
-        labels: Tried(arm, strength, arm, strength)
-        for labels, arm in known.items()
-        if (strength := strengths.get(labels)) in arm.rates and strength is not None
-    }
+    strengths = {labels_of(arm): chosen(arm) for arm in _arms(task, root, TUNING) if arm.letters == PROBE}
+    known = {labels_of(arm): arm for arm in _arms(task, root, study) if arm.letters == PROBE}
+    found = {labels: arm for labels, arm in known.items() if strengths.get(labels) in arm.rates}
+    return {labels: Tried(arm, strengths[labels], arm, strengths[labels]) for labels, arm in found.items()}
 
 
 def tried(task: str, root: Path | None = None, study: str = TUNING) -> dict[Setting, dict[str, Tried]]:
@@ -136,7 +133,7 @@ def tried(task: str, root: Path | None = None, study: str = TUNING) -> dict[Sett
     known, found = probes(task, root, study), dict[Setting, dict[str, Tried]]()
     rates = {_place(arm): chosen(arm) for arm in _arms(task, root, TUNING)}
     for arm in sorted(_arms(task, root, study), key=lambda arm: [*WAYS].index(arm.letters)):
-        rate, probe = rates.get(_place(arm)), known.get(_labels(arm))
+        rate, probe = rates.get(_place(arm)), known.get(labels_of(arm))
         if arm.letters != PROBE and probe and rate in arm.rates:
             found.setdefault(_place(arm)[0], {})[arm.letters] = Tried(arm, rate, probe.arm, probe.strength)
     return dict(sorted(found.items(), key=lambda each: (each[0].labels or math.inf, each[0].steps)))
@@ -154,8 +151,9 @@ def _arms(task: str, root: Path | None, study: str) -> list[Arm]:
 
 
 def _place(arm: Arm) -> tuple[Setting, str]:
-    return Setting(_labels(arm), arm.steps), arm.letters
+    return Setting(labels_of(arm), arm.steps), arm.letters
 
 
-def _labels(arm: Arm) -> int:
+def labels_of(arm: Arm) -> int:
+    """Labels a class; 0: all."""
     return int(arm.fields["task_options"].get("labels", 0))

@@ -21,6 +21,7 @@ from fpt.results.baselines import LINEAR, known_scores
 from fpt.results.contrasts import arms_of, find_arm
 from fpt.results.estimate import PERCENT, Estimate, number_text
 from fpt.results.runs import rate_text
+from fpt.results.texts import TUNING, labels_of
 from fpt.show import plot
 from fpt.show.explore import picture
 from fpt.show.html import CaptionedFigure, Page
@@ -84,18 +85,13 @@ def texts_panel() -> Panel:
 def texts_arms() -> dict[str, Arm]:
     """The published arms on texts, full training first: of those with as many labels a class as full training has, and
     as many steps. Of several such trainings it is the one with most labels, and then most steps."""
-    found = [arm for arm in arms_of("intents-rates").values() if arm.letters in DRAWN_AS]  # and from no probe
+    found = [arm for arm in arms_of(TUNING).values() if arm.letters in DRAWN_AS]  # and from no probe
     full = [arm for arm in found if DRAWN_AS[arm.letters] == FULL]
     assert full, "the study intents-rates has no published full training, which the picture draws"
     chosen = max(full, key=lambda arm: (labels_of(arm) or float("inf"), arm.steps))
     alike = [arm for arm in found if labels_of(arm) == labels_of(chosen)]
     by_name = {DRAWN_AS[arm.letters]: arm for arm in alike if arm.letters == PROBE or arm.steps == chosen.steps}
     return {name: by_name[name] for name in (FULL, FROZEN, LORA, PROBE) if name in by_name}
-
-
-def labels_of(arm: Arm) -> int:
-    """Labels a class; 0: all."""
-    return int(arm.fields["task_options"].get("labels", 0))
 
 
 def _labels(arm: Arm) -> str:
